@@ -32,7 +32,7 @@ export function read(response, count, token) {
   const until = instant(text);
   const relative = seconds >= 0 && seconds < Infinity ? seconds
     : until !== null && date !== null ? Math.max(0, (until - date) / 1000) : null;
-  // A proxy's own response has the time of the proxy's clock.
+  // The Date of a proxy's own response is the time of the proxy's clock.
   const isOwn = meaning.kind === 'accepted' || meaning.kind === 'token';
   const own = Number(body.auth_error?.server_time_ms);
   return { meaning, retryAfter: relative, retryAt: relative === null ? until : null, serverTime: isOwn ? own || date : null };
@@ -47,7 +47,7 @@ function meaningOf(response, body, count) {
   };
   const verdict = verdictOf(body.auth_error);
   if (verdict) return { kind: 'token', verdict };
-  // The server has a result for each event. Sending them one by one would give the same results.
+  // The server has a result for each event. The search for a bad event would only repeat these results.
   const results = status === 400 && (body.rejected ?? body.errors)?.length === count && accepted(body, count);
   if (results) return results;
   if (status >= 200 && status < 300) {
@@ -97,7 +97,7 @@ function verdictOf(error) {
 }
 
 /**
- * Milliseconds since 1970 of a date as HTTP writes it.
+ * Parses an HTTP date. Returns milliseconds since 1970, or null for other text.
  * @param {string | null} text
  */
 function instant(text) {

@@ -1,6 +1,6 @@
 /**
  * The part of Braze's Web SDK that SDK Authentication needs, implemented with a `Countersign` client. Code for Braze's
- * SDK only needs another import. The import alone has no effect before `initialize`.
+ * SDK only needs another import. Importing this module has no effect before `initialize` is called.
  */
 import { Countersign } from './client.js';
 
@@ -17,13 +17,13 @@ let lastSubscription = 0;
  * @property {string} reason The name of the code, such as `EXPIRED`.
  * @property {string | null} userId Compare it with the current user before getting a new signature.
  * @property {string} signature The rejected signature; empty if missing. A credential: never log it.
- * @property {boolean} optional True if the server accepted the events anyway, because the app does not require signatures.
+ * @property {boolean} optional True if the server accepted the events anyway, since the app requires no signatures.
  */
 
 /**
  * @param {string} apiKey The app's write key.
- * @param {{ baseUrl: string, enableSdkAuthentication?: boolean, appVersion?: string }} options `baseUrl`: the gateway, a host or a URL.
- *   `appVersion`: the app's own version.
+ * @param {{ baseUrl: string, enableSdkAuthentication?: boolean, appVersion?: string }} options
+ *   `baseUrl`: the gateway's host or URL. `appVersion`: the app's own version.
  * @param {import('./types.js').Platform} [platform] For tests.
  * @returns {boolean} False if the configuration is invalid; then nothing is recorded.
  */
@@ -56,9 +56,9 @@ export function setSdkAuthenticationSignature(signature) {
 }
 
 /**
- * Subscribes to rejected signatures. A repeated failure is reported again after five minutes or in a new session.
+ * Subscribes to rejected and missing signatures. A repeated failure is reported after five minutes or in a new session.
  * @param {(error: SdkAuthenticationError) => void} subscriber
- * @returns {string | undefined} For `removeSubscription`; undefined before `initialize`.
+ * @returns {string | undefined} The id for `removeSubscription`; undefined before `initialize`.
  */
 export function subscribeToSdkAuthenticationFailures(subscriber) {
   if (!client) return undefined;
@@ -74,7 +74,7 @@ export function removeSubscription(id) {
   subscriptions.delete(id);
 }
 
-/** @param {string} name @param {Record<string, unknown>} [properties] @returns {boolean} False without a client or a name. */
+/** @param {string} name @param {Record<string, unknown>} [properties] @returns {boolean} False for an ignored call. */
 export function logCustomEvent(name, properties) {
   if (!client || typeof name !== 'string' || !name) return false;
   client.track(name, properties).catch(log);
@@ -83,13 +83,13 @@ export function logCustomEvent(name, properties) {
 
 /**
  * Sends all queued events now.
- * @param {(isComplete: boolean) => void} [callback] Receives false without a client.
+ * @param {(isComplete: boolean) => void} [callback] Receives false if events remain, or before `initialize`.
  */
 export function requestImmediateDataFlush(callback) {
   Promise.resolve(client?.flush()).then((result) => callback?.(result?.isComplete ?? false));
 }
 
-/** Stops everything; `initialize` starts again. */
+/** Closes the client. Call `initialize` to start again. */
 export async function destroy() {
   const closing = client;
   client = null;

@@ -18,7 +18,7 @@ const maximumEventBytes = 32 << 10;
 const maximumUnsaved = 1000;
 /** Maximum total body size of keepalive requests. Browsers allow 64 KiB (WHATWG Fetch, section 4.6). */
 const farewellBytes = 60_000;
-/** The maximum number of events that a page keeps a copy of, to send them in keepalive requests. */
+/** The maximum number of events of a page that are copied, to send them in keepalive requests. */
 const maximumTail = 100;
 /** Seconds that a page is hidden before a new session begins. */
 const sessionTimeout = 1800;
@@ -71,7 +71,7 @@ export class Countersign {
   /** @type {Promise<void> | null} */
   #saving = null;
   /**
-   * Events of this page that no server is known to have.
+   * The latest events of this page that no server has confirmed.
    * @type {Map<string, NewRow>}
    */
   #tail = new Map();
@@ -158,7 +158,7 @@ export class Countersign {
     this.#anonymousId = await this.#queue.open(this.#newId());
     this.#userId = (await this.#queue.meta('userId').catch(() => null)) ?? '';
     await this.#tokens.load(this.#userId);
-    // Log-outs that the previous page did not complete. An earlier version stored one user.
+    // Log-outs that earlier pages did not complete. Earlier versions stored one user instead of an array.
     /** @type {string[]} */
     const signingOut = [(await this.#queue.meta('leaving').catch(() => null)) ?? []].flat();
     for (const user of signingOut) {
@@ -170,7 +170,7 @@ export class Countersign {
   }
 
   /**
-   * Holds the lock of the tab that sends, while there is work. Events in memory are this tab's own and need no lock.
+   * Sends while there is work. Only one tab may send from disk, and holds a lock. Events in memory need no lock.
    * @param {string} name
    */
   async #campaign(name) {
@@ -183,7 +183,7 @@ export class Countersign {
   }
 
   /**
-   * Runs calls in order, once the queue is open.
+   * Runs `body` once the queue is open, after all earlier calls.
    * @template T @param {() => T} body @returns {Promise<T>}
    */
   async #do(body) {
@@ -216,7 +216,7 @@ export class Countersign {
    *
    * Earlier events keep their user. An event is recorded if the user changes or if there are traits.
    *
-   * @param {string} userId The id in the app's own systems: not empty, and the same as `sub` of the token, byte for byte.
+   * @param {string} userId The id in the app's own systems: not empty, and byte for byte the `sub` of the token.
    * @param {string | null} [token] The token from the app's backend; null if there is a token provider.
    * @param {Record<string, unknown>} [traits] The user's attributes.
    * @returns {Promise<Receipt | null>} Where the event is stored; null without an event. Rejects as
@@ -270,8 +270,8 @@ export class Countersign {
 
   /**
    * Signs the user out in all tabs: sends the queued events under the user's token, then deletes the token.
-   * Events that cannot be sent now wait until the user signs in again with a token, on later pages too. If
-   * the user never had a token and the app has no token provider, they are sent without a token.
+   * Events that cannot be sent now wait until the user signs in again with a token, on later pages too. Without
+   * a token provider, the events of a user who never had a token are sent later, without a token.
    */
   async logOut() {
     const user = await this.#do(() => {
@@ -306,7 +306,7 @@ export class Countersign {
    * Rejects with `CountersignError` for an event that can never be sent: `invalid_event`, `event_too_large`.
    *
    * @param {string} event The event's name, such as `Order Completed`.
-   * @param {Record<string, unknown>} [properties] The event's properties; docs/reference/event-format.md lists how values are converted.
+   * @param {Record<string, unknown>} [properties] docs/reference/event-format.md lists how values are converted.
    * @returns {Promise<Receipt>}
    */
   async track(event, properties) {
@@ -474,7 +474,7 @@ export class Countersign {
 
   /** @param {any} message */
   async #hear(message) {
-    // Events in memory belong to this tab alone.
+    // Without a disk this tab sends only its own events, which are in memory.
     const leads = this.#engine.isLeading && this.#queue.disk;
     switch (message.type) {
       case 'stored':
@@ -529,7 +529,8 @@ export class Countersign {
 
   /**
    * Calls the handler in a microtask, so that an error of the handler reaches the page and not the send loop.
-   * @param {(failure: import('./types.js').AuthenticationFailure) => void} handler @param {import('./types.js').AuthenticationFailure} failure
+   * @param {(failure: import('./types.js').AuthenticationFailure) => void} handler
+   * @param {import('./types.js').AuthenticationFailure} failure
    */
   #call(handler, failure) {
     queueMicrotask(() => handler(failure));
@@ -558,7 +559,7 @@ export class Countersign {
 
   /**
    * Removes all events, all tokens, the user and the id of this browser, in all tabs. It does not cancel a
-   * request in flight. Rejects with `storage_failed` if the storage cannot be written; call it again then.
+   * request in flight. Rejects with `storage_failed` if the storage cannot be written; in that case call it again.
    */
   async wipe() {
     await this.#do(() => {});
@@ -592,9 +593,9 @@ export class Countersign {
   }
 
   /**
-   * Stores pending events and ends all work. The next client with this queue sends the rest.
+   * Stores pending events and ends all work. The next client with this queue sends the remaining events.
    *
-   * Later calls do nothing and settle with `dropped`, `closed` or nothing. `wipe()` and `snapshot()` work.
+   * Later events are `dropped`, and a later flush or log-out ends with `closed`. `wipe()` and `snapshot()` work.
    */
   async close() {
     await this.#do(() => this.#saving);
@@ -606,7 +607,7 @@ export class Countersign {
     await this.#queue.write(true);
   }
 
-  /** An id that sorts by time. */
+  /** Returns a random id that sorts by time. */
   #newId() {
     const bytes = crypto.getRandomValues(new Uint8Array(10));
     return [this.#platform.clock.now(), ...bytes].map((part) => part.toString(16).padStart(2, '0')).join('');

@@ -1,6 +1,6 @@
 import { add, isOver, isSound, maximumQuarantined, noCounts, select, soundCounts, wiped } from './memory-store.js';
 
-/** Rows read at a time. */
+/** The number of rows to read at a time. */
 const page = 200;
 
 /**
@@ -11,7 +11,7 @@ const page = 200;
  */
 
 /**
- * Events in IndexedDB. A transaction counts only when it is flushed to disk (`durability: 'strict'`).
+ * Events in IndexedDB. A transaction completes only when it is flushed to disk (`durability: 'strict'`).
  * @implements {Store}
  */
 export class DiskStore {
@@ -51,7 +51,7 @@ export class DiskStore {
     return this.#database;
   }
 
-  /** The next transaction opens the database again. */
+  /** Closes the database. The next transaction opens it again. */
   reopen() {
     this.#database?.then((database) => database.close(), () => {});
     this.#database = null;
@@ -86,7 +86,7 @@ export class DiskStore {
   }
 
   /**
-   * Changes the counters, after all earlier requests of the transaction.
+   * Changes the counters after all earlier requests of the transaction. `save` stores later changes.
    * @param {Stores} stores @param {(counts: Counts, save: () => void) => void} change
    */
   #count(stores, change) {
@@ -154,7 +154,7 @@ export class DiskStore {
       const events = stores('events');
       const quarantine = stores('quarantine');
       /**
-       * Skips rows that were wiped or evicted meanwhile: they are already counted as such.
+       * Skips rows that were wiped or evicted meanwhile, because they are counted already.
        * @param {Row} row @param {(row: Row) => void} gone
        */
       const remove = ({ sequence }, gone) => then(events.get(sequence), (row) => {
@@ -227,7 +227,7 @@ function then(request, body) {
 }
 
 /**
- * The bytes of a row, which may be damaged.
+ * The size of a row in bytes; 0 if it is damaged.
  * @param {any} row @returns {number}
  */
 const size = ({ bytes }) => (bytes > 0 ? bytes : 0);

@@ -18,11 +18,11 @@ const patience = 5;
 /** @type {FlushResult} */
 export const closed = { batches: [], ending: 'closed', queued: 0, isComplete: false };
 
-/** Remedies in warnings, for answers without a hint. */
+/** Remedies for warnings. A hint of the server replaces `tokenRemedy`. */
 const tokenRemedy = 'pass a new token or a tokenProvider';
 const serverRemedy = 'check endpoint, writeKey, origins allowed (CORS, CSP)';
 
-/** Carries out what `Sender` decides: one loop, one request at a time, in the tab that holds the lock. */
+/** Carries out the actions that `Sender` chooses, one request at a time, in the tab that holds the lock. */
 export class Engine {
   isLeading = false;
   isHidden = false;
@@ -91,11 +91,11 @@ export class Engine {
       await this.#perform(action);
     }
     this.isLeading = false;
-    // The callers repeat their requests to the next tab that sends.
+    // The callers then send their requests to the next tab that sends.
     this.#finish(null);
   }
 
-  /** Returns when there may be something to do. */
+  /** Waits until the sender may have an action. */
   async rest() {
     if (!this.#isWoken) await this.#wait(this.#until);
   }
@@ -158,7 +158,7 @@ export class Engine {
     return (this.#sender.retryAt ?? 0) <= this.#now && !this.#sender.backoffs.isBlocked(user);
   }
 
-  /** @param {AuthenticationFailure} failure @param {string} [hint] The server's advice on how to fix it, if any. */
+  /** @param {AuthenticationFailure} failure @param {string} [hint] The server's advice on how to fix the problem. */
   report(failure, hint) {
     // A provider may return after `close`.
     if (this.isClosed) return;
@@ -169,7 +169,7 @@ export class Engine {
   }
 
   /**
-   * Warns once in a page for each text. The reason is not compared, since a server may vary it.
+   * Logs each text once in a page. Ignores a different reason, since a server may vary it.
    * @param {string} text @param {string} reason @param {string} remedy
    */
   #warn(text, reason, remedy) {

@@ -1,6 +1,6 @@
 /** @typedef {import('./types.js').AuthenticationFailure} AuthenticationFailure */
 
-/** The maximum number of distinct failures to track. Beyond it the oldest is dropped. */
+/** The maximum number of distinct failures to track. Beyond it, the least recent one is dropped. */
 const capacity = 64;
 /** Seconds between two reports of the same failure within a session. */
 const interval = 300;
@@ -11,7 +11,7 @@ const interval = 300;
  */
 export class Failures {
   /**
-   * By the last occurrence, the newest at the end.
+   * Ordered by last occurrence, the newest at the end.
    * @type {Map<string, { occurrences: number, reportedAt: number }>}
    */
   #entries = new Map();
@@ -41,7 +41,7 @@ export class Failures {
   }
 
   /**
-   * The server accepted events of this user, so that the same failure is reported at once again.
+   * Records that the server accepted events of this user. If a failure occurs again, it is reported at once.
    * @param {string} user
    */
   succeeded(user) {

@@ -94,7 +94,7 @@ export function add(counts, changes) {
 const isCount = (value) => value >= 0 && Number.isSafeInteger(value);
 
 /**
- * Replaces counts that are not safe integers by 0.
+ * Replaces counts that are negative or not safe integers by 0.
  * @param {any} known
  */
 export function soundCounts(known) {
@@ -104,7 +104,7 @@ export function soundCounts(known) {
 }
 
 /**
- * Whether a stored row can be sent. Damaged rows go to quarantine: one would make its request unreadable.
+ * Whether a stored row can be sent. A damaged row would make its request unreadable, so it is quarantined.
  * @param {any} row
  */
 export const isSound = ({ body, userId, bytes }) => /^{[^]*}$/.test(body) && typeof userId === 'string' && isCount(bytes);
@@ -116,7 +116,7 @@ export function wiped(counts) {
 }
 
 /**
- * Whether a limit is passed.
+ * Whether a limit is exceeded.
  * @param {Counts} counts @param {{ events: number, bytes: number }} limits
  */
 export function isOver({ queued, queuedBytes }, { events, bytes }) {
@@ -124,7 +124,7 @@ export function isOver({ queued, queuedBytes }, { events, bytes }) {
 }
 
 /**
- * The first events of one user that fit into one request; at least one if any may be sent.
+ * Returns the first events of one user that fit into one request, or one event that is larger.
  * @param {Row[]} rows @param {import('./types.js').ClaimRequest} request
  */
 export function select(rows, { events, bytes, blocked, excluded }) {

@@ -15,7 +15,7 @@ export function browser() {
       },
     },
     random: () => Math.random(),
-    // Node 20 has no `navigator`.
+    // Not the global `navigator`, which Node 20 lacks.
     facts(page = /** @type {any} */ (globalThis).navigator) {
       return { os: { name: page?.userAgentData?.platform ?? page?.platform }, locale: page?.language };
     },
@@ -36,7 +36,7 @@ export function browser() {
       };
     },
     store: (name) => new DiskStore(indexedDB, name),
-    // Synchronous, so that it is written even if the page ends now.
+    // Synchronous, so that the journal is written even if the page ends now.
     journal: (name) => ({
       read: () => attempt(() => JSON.parse(localStorage[name])),
       write: (values) => attempt(() => (values ? (localStorage[name] = JSON.stringify(values)) : delete localStorage[name])),

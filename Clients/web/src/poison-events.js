@@ -34,7 +34,7 @@ class PoisonEvent {
     this.cause = cause;
   }
 
-  /** Whether another try is conclusive. */
+  /** Whether enough requests were accepted since, so that another failure shows that the event is at fault. */
   get mayRetry() {
     return this.successes >= this.#neededSuccesses;
   }
@@ -117,7 +117,7 @@ export class PoisonEventSearch {
         this.#search = null;
       }
     }
-    // Accepted suspects were not at fault.
+    // A suspect that was accepted is not at fault.
     const isCleared = (/** @type {PoisonEvent} */ suspect) => sent.has(suspect.event.sequence);
     if (this.suspects.some((one) => one.cause === 'serverFault' && isCleared(one))) this.#flakyUntil = now + flakyDuration;
     this.suspects = this.suspects.filter((one) => !isCleared(one));
@@ -126,7 +126,7 @@ export class PoisonEventSearch {
   }
 
   /**
-   * Records that a request failed, and halves it. Returns the event that failed alone, or null before that.
+   * Records that a request failed, and continues the bisection. Returns the event if only one is left, otherwise null.
    * @param {Row[]} events @param {Cause} cause @param {number} now
    */
   narrow(events, cause, now) {

@@ -10,7 +10,7 @@ import { MemoryStore, add } from './memory-store.js';
 const memoryLimits = { events: 1000, bytes: 1 << 20 };
 /** Time limit of a transaction, in seconds. Some browsers never open a database, or never finish a transaction. */
 const timeLimit = 5;
-/** Seconds without any transaction after a time limit was passed. */
+/** Seconds without any transaction after a transaction exceeded its time limit. */
 const pause = 30;
 /** Seconds before a failed write of users, tokens or outcomes is retried. */
 const retryInterval = 5;
@@ -54,7 +54,7 @@ export class Queue {
 
   /**
    * Opens the store on disk, or continues without one. Returns the anonymous id.
-   * @param {string} anonymousId For a first start.
+   * @param {string} anonymousId The id to store if the store has none.
    */
   async open(anonymousId) {
     try {
@@ -143,7 +143,7 @@ export class Queue {
     return this.memory.settle({ delivered, quarantined: [], duplicates: 0 });
   }
 
-  /** If the disk cannot be read, its last known counters are used. */
+  /** Returns the counters of disk and memory. If the disk cannot be read, uses its last known counters. */
   async counts() {
     const counts = await this.memory.counts();
     if (this.disk) this.#counts = await this.#run((disk) => disk.counts()).catch(() => this.#counts);
@@ -172,7 +172,7 @@ export class Queue {
 
   /**
    * Writes all values and outcomes that are not on disk yet.
-   * @param {boolean} [isLast] Whether there is no further try.
+   * @param {boolean} [isLast] Whether a failed write is not retried.
    */
   async write(isLast) {
     this.#log();
@@ -202,8 +202,8 @@ export class Queue {
   }
 
   /**
-   * Writes the journal: values that are not on disk yet. Without it, a page that starts before a retry would restore the
-   * previous user.
+   * Writes the journal: values that are not on disk yet. Without it, a page that starts before the retry would
+   * restore the previous user.
    */
   #log() {
     // The journal has no tokens (keys with a space at index 5), but it has their deletions.
@@ -218,7 +218,7 @@ export class Queue {
     await this.forget();
   }
 
-  /** Drops everything that is not on disk. */
+  /** Drops all events and values that are not on disk. */
   forget() {
     this.#unwritten.clear();
     this.#unsettled.clear();

@@ -1,9 +1,9 @@
 /**
- * How long to wait after a failure, in seconds: exponential back-off with full jitter.
+ * Limits of an exponential back-off with full jitter, in seconds.
  *
  * @typedef {object} RetryPolicy
- * @property {number} base The longest wait after the first failure. The longest wait doubles with each further failure.
- * @property {number} maximum No computed wait is longer.
+ * @property {number} base The longest wait after the first failure. It doubles with each further failure.
+ * @property {number} maximum The upper limit of all waits, except for `Retry-After`.
  * @property {number} [failures] Failures in a row after which retries pause.
  */
 
@@ -34,7 +34,7 @@ export const authentication = { base: 2, maximum: 300, failures: 50 };
  * @param {RetryPolicy} policy
  * @param {number} failure
  * @param {number} fraction A random number from 0 to 1.
- * @param {number | null} [serverDelay] The shortest wait, up to `longestServerDelay`.
+ * @param {number | null} [serverDelay] The server's `Retry-After`: a minimum, up to `longestServerDelay`.
  */
 export function delay(policy, failure, fraction, serverDelay) {
   const bound = Math.min(policy.maximum, policy.base * 2 ** (Math.min(failure, 32) - 1));

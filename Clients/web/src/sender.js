@@ -14,10 +14,10 @@ import { PoisonEventSearch } from './poison-events.js';
  * @typedef {{ do: 'wait', until: number | null } | { do: 'claim', request: ClaimRequest }
  *   | { do: 'authorize', user: string, rejected: number | null } | { do: 'send', events: Row[] }
  *   | { do: 'settle', outcome: DeliveryOutcome } | { do: 'finish', ending: string }} Action
- *   `wait`: nothing to do before `until` or, if null, before an external event. `claim`: read events, then `claimed` or
- *   `claimFailed`. `authorize`: find a token, another one than the rejected generation, then `authorized`,
- *   `authorizationPending` or `authorizationFailed`. `send`: then `answered` or `failed`. `settle`: apply to the queue, then
- *   `settled`. `finish`: a round is over: nothing can be sent now.
+ *   `wait`: until `until` or, if null, until an external event. `claim`: read events, then call `claimed` or
+ *   `claimFailed`. `authorize`: find a token that is not of the rejected generation, then call `authorized`,
+ *   `authorizationPending` or `authorizationFailed`. `send`: then call `answered` or `failed`. `settle`: apply the
+ *   outcome to the queue, then call `settled`. `finish`: the round has ended, and nothing can be sent now.
  *
  * @typedef {object} Consequence The result of a request, for reports.
  * @property {FlushBatch} batch
@@ -27,7 +27,7 @@ import { PoisonEventSearch } from './poison-events.js';
  * @typedef {{ events: Row[], user: string, generation: number | null, providerProblem: Problem | null }} UserBatch
  */
 
-/** The number of waiting events that starts a round, and the longest wait of the first event in seconds. */
+/** A round starts when this many events wait, or when the first has waited for this many seconds. */
 const flushCount = 20;
 const flushInterval = 10;
 
@@ -35,8 +35,8 @@ const flushInterval = 10;
  * Decides when events are sent, and how responses change the queue. A state machine without I/O, clock or
  * randomness.
  *
- * The engine calls `next(now)`, carries the action out, and reports the result with the method that the
- * action names. Instants are monotonic seconds. The Swift client has the same state machine.
+ * The engine calls `next(now)`, carries out the action, and reports the result with a method that `Action`
+ * names. Instants are monotonic seconds. The Swift client has the same state machine.
  */
 export class Sender {
   /** @type {{ isStale: boolean, isAsking: boolean, ending: string | null, isFlush: boolean, patience: number | null } | null} */
@@ -174,7 +174,7 @@ export class Sender {
   }
 
   /**
-   * False while the user is blocked.
+   * Whether the event's user is not blocked.
    * @param {Row} event
    */
   #canTry(event) {
@@ -214,7 +214,7 @@ export class Sender {
     this.sendSoon();
   }
 
-  /** Starts a round without waiting for the flush policy. */
+  /** Starts a round without waiting for more events or for the interval. */
   sendSoon() {
     this.#backlog.isUrgent = true;
   }
@@ -247,7 +247,7 @@ export class Sender {
     this.sendSoon();
   }
 
-  /** Reports that the queue was emptied. */
+  /** Reports that the queue was wiped. */
   reset() {
     this.#current = this.#pendingOutcomes = null;
     this.#poisonEvents.reset();
@@ -301,7 +301,7 @@ export class Sender {
   }
 
   /**
-   * The token provider failed, or returned a token that is not better. The last token is sent, since the
+   * Reports that the token provider failed or returned an unusable token. The last token is sent, since the
    * server may no longer require a valid one. A rejected token is sent again only after a wait. Events of a
    * user who signed out are not sent without a token.
    * @param {Problem} problem
@@ -403,7 +403,7 @@ export class Sender {
   }
 
   /**
-   * Gives up the current batch. Its events stay in the queue.
+   * Abandons the current batch. Its events stay in the queue.
    * @param {Problem} [problem]
    */
   #setAside(problem) {

@@ -5,7 +5,8 @@ import { delay, network } from './retry.js';
  * @typedef {import('./types.js').Verdict} Verdict
  * @typedef {import('./types.js').AuthenticationFailure} AuthenticationFailure
  * @typedef {{ token: string | null, generation: number | null, problem?: Problem }} Credential
- *   Without `generation`, nothing is sent, and `problem` has the reason. Otherwise this token is sent, and `problem` tells why no better token exists.
+ *   If `generation` is null, nothing is sent, and `problem` is the reason. Otherwise `token` is sent, and `problem` is
+ *   the reason why there is no better token.
  */
 
 /** Seconds that the provider may take. */
@@ -47,11 +48,11 @@ class Entry {
    * @type {{ isLate: boolean } | null}
    */
   search = null;
-  /** The generation of a new token that has expired by the device clock. It is sent: that clock may be wrong. */
+  /** The generation of a provider's token that seems expired. It is sent, because the device clock may be wrong. */
   doubtful = 0;
   clearCount = 0;
 
-  /** If this changes during a call of the provider, the returned token is out of date. */
+  /** If this changes during a call of the provider, the returned token is outdated. */
   get baseline() {
     return `${this.generation} ${this.clearCount}`;
   }
@@ -62,10 +63,10 @@ export class Tokens {
   /** @type {Map<string, Entry>} */
   #entries = new Map();
   #lastGeneration = 0;
-  /** Users who are signing out and have not set a token since. */
+  /** Users who are signing out and for whom no token was set since. */
   signingOut = new Set();
   /**
-   * `offset`: server clock minus device clock. `base`: device clock minus uptime then. Milliseconds.
+   * `offset`: server clock minus device clock. `base`: device clock minus uptime, at the same moment. Milliseconds.
    * @type {{ offset: number, base: number } | null}
    */
   #serverClock = null;
@@ -75,7 +76,7 @@ export class Tokens {
    * @param {import('./types.js').TokenProvider} [options.provider]
    * @param {import('./types.js').Clock} options.clock
    * @param {() => number} options.random
-   * @param {(user: string) => Promise<string | undefined>} options.load The stored token.
+   * @param {(user: string) => Promise<string | undefined>} options.load Reads the stored token.
    * @param {(user: string, token: string | null, isBack?: boolean) => void} options.save Stores a token for
    *   the next start and sends it to the other tabs, which `take` or `forget` it.
    * @param {(user: string, generation: number) => void} options.changed The user has another token.
@@ -110,7 +111,7 @@ export class Tokens {
     const entry = this.#entry(user);
     if (!user || entry.generation !== rejected) return;
     const { baseline } = entry;
-    // After a failure `generation` stays null, and nothing is sent, because the stored token may be empty after a log-out.
+    // If reading fails, `generation` stays null and nothing is sent: the stored token may be empty after a log-out.
     await this.options.load(user).then((token) => {
       if (token != null && entry.baseline === baseline) this.#set(entry, token);
       entry.generation ??= 0;
@@ -197,10 +198,10 @@ export class Tokens {
     return entry.standing?.code !== verdict.code;
   }
 
-  // Finding
+  // Tokens for requests
 
   /**
-   * The credential for a request, after `load`; `pending` during a call of the provider, before `resolved`.
+   * Returns the credential for a request, or `pending` until `resolved` is called. Call `load` before.
    * @param {string} user @param {number | null} rejected The generation that the server has rejected.
    * @returns {Credential | 'pending'}
    */
@@ -310,7 +311,7 @@ export class Tokens {
   }
 
   /**
-   * Compares with the server's time, because the device clock may be wrong.
+   * Whether the token has expired by the server's clock, because the device clock may be wrong.
    * @param {string} token
    */
   #isExpired(token, margin = 0) {
@@ -327,7 +328,7 @@ const problemOf = (code) => ({ code, reason: '' });
 const timedOut = problemOf('provider_timed_out');
 
 /**
- * Whether the text is valid in a header field.
+ * Whether the text can be sent in a header field.
  * @param {unknown} text @returns {text is string}
  */
 function isToken(text) {

@@ -26,8 +26,8 @@ export interface TokenRequest {
 }
 
 /**
- * Gets a token for a user from the app's backend. Null or an error means that there is no token. Never called
- * twice at the same time for one user, across all tabs. A call may take 30 seconds.
+ * Gets a token for a user from the app's backend. Null or an error means that there is no token. Only a tab
+ * that sends calls it, one call at a time for each user. The client waits 30 seconds for the result.
  */
 export type TokenProvider = (request: TokenRequest) => Promise<string | null | undefined> | string | null | undefined;
 
@@ -59,11 +59,11 @@ export interface Receipt {
   stored: 'disk' | 'memory' | 'dropped';
 }
 
-/** A token that a server did not accept, or that could not be obtained. */
+/** A token that a server did not accept or that could not be obtained. */
 export interface AuthenticationFailure {
   /** A code from docs/reference/error-codes.md. */
   code: number;
-  /** The code's name, such as `EXPIRED`; for a fault of provider or app a word such as `token_unchanged`. */
+  /** The code's name, such as `EXPIRED`. If `origin` is not `server`, a word such as `token_unchanged`. */
   reason: string;
   /** The token's user; null without a user. */
   userId: string | null;
@@ -127,9 +127,9 @@ export interface Snapshot extends Counts {
   parked: { userId: string | null; reason: string; failures: number; isPaused: boolean; nextAttemptIn: number | null }[];
   /** The problem that blocks all requests until settings change; null without one. */
   configurationProblem: string | null;
-  /** The last failure since the server accepted events; null without one. */
+  /** The last failure after the last accepted request; null without one. */
   lastError: string | null;
-  /** Seconds until the next try after such a failure; null without one. */
+  /** Seconds until the next try after this failure; null without one. */
   nextAttemptIn: number | null;
   /** The number of authentication failures, repeated ones included. */
   authenticationFailures: number;
@@ -152,7 +152,7 @@ export interface NewRow {
   bytes: number;
 }
 
-export interface Row extends NewRow { /** Its place in the queue; never used twice. Negative in memory. */ sequence: number }
+export interface Row extends NewRow { /** Position in the queue; never reused. Negative in memory. */ sequence: number }
 
 export interface ClaimRequest { events: number; bytes: number; blocked: Set<string>; excluded: Set<number> }
 
@@ -174,7 +174,7 @@ export interface Store {
   reopen?(): void;
 }
 
-/** A few values that are stored synchronously, apart from the store; null if empty. Neither method throws. */
+/** A few values that are stored synchronously, apart from `Store`; null if empty. Neither method throws. */
 export interface Journal { read(): Record<string, any> | null; write(values: Record<string, any> | null): void }
 
 export interface TransportResponse { status: number; header(name: string): string | null; body: string }
@@ -199,7 +199,7 @@ export interface Clock {
   now(): number;
   /** Seconds; only grows. */
   uptime(): number;
-  /** Calls back at an uptime. Returns a function that cancels the call. */
+  /** Calls `call` at an uptime. Returns a function that cancels it. */
   at(instant: number, call: () => void): () => void;
 }
 
@@ -220,7 +220,7 @@ export interface Platform {
   warn(text: string): void;
   /** Runs `body` while no other tab runs a body under the same name. */
   lock(name: string, signal: AbortSignal, body: () => Promise<void>): Promise<void>;
-  /** Messages to the other tabs. */
+  /** Sends messages to the other tabs, and passes theirs to `hear`. */
   channel(name: string, hear: (message: any) => void): { post(message: any): void; close(): void };
   isHidden(): boolean;
   /** `hidden`, `visible`, `leave` (the page may end) or `return`. Returns a function that unsubscribes. */

@@ -74,7 +74,7 @@ class UserBackoff {
   }
 }
 
-/** New tokens resume sending at once five times, then once a minute, until events are accepted. */
+/** Five new tokens end the wait at once. Further ones end it once a minute, until events are accepted. */
 const interval = 60;
 const burst = 5 * interval;
 
@@ -84,7 +84,7 @@ export class UserBackoffs {
   all = new Map();
   /** @type {Map<string, number>} */
   #generations = new Map();
-  /** The uptime at which five tokens may resume sending at once again. */
+  /** The uptime at which five new tokens may end waits at once again. */
   #fullAt = 0;
 
   /** @param {string} user */
@@ -118,7 +118,7 @@ export class UserBackoffs {
   }
 
   /**
-   * The server has accepted events of this user.
+   * Records that the server has accepted events of this user.
    * @param {string} user
    */
   accepted(user) {
@@ -134,7 +134,7 @@ export class UserBackoffs {
     this.#generations.set(user, generation);
     const backoff = this.all.get(user);
     if (!backoff) return false;
-    // Stops a loop of rejected and replaced tokens. More tokens during a wait do not extend it.
+    // Limits a loop of rejected and replaced tokens. More tokens during a wait do not extend the wait.
     if (this.#fullAt - burst <= now) this.#fullAt = Math.max(this.#fullAt, now) + interval;
     backoff.resetFailures();
     backoff.until = this.#fullAt - burst > now ? this.#fullAt - burst : null;
@@ -154,7 +154,7 @@ export class UserBackoffs {
   }
 
   /**
-   * A request of this user is sent with the token of this generation.
+   * Records the generation of the token for the user's next request.
    * @param {string} user @param {number} generation @param {boolean} isProvided
    */
   authorized(user, generation, isProvided) {

@@ -1,4 +1,4 @@
-/** Levels of objects and arrays in a value. The gateway reads 64 levels; three are around the value. */
+/** The deepest level of objects and arrays in a value. The gateway reads 64 levels; three are around the value. */
 const maximumDepth = 60;
 
 /**

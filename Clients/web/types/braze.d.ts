@@ -4,12 +4,12 @@
  * @property {string} reason The name of the code, such as `EXPIRED`.
  * @property {string | null} userId Compare it with the current user before getting a new signature.
  * @property {string} signature The rejected signature; empty if missing. A credential: never log it.
- * @property {boolean} optional True if the server accepted the events anyway, because the app does not require signatures.
+ * @property {boolean} optional True if the server accepted the events anyway, since the app requires no signatures.
  */
 /**
  * @param {string} apiKey The app's write key.
- * @param {{ baseUrl: string, enableSdkAuthentication?: boolean, appVersion?: string }} options `baseUrl`: the gateway, a host or a URL.
- *   `appVersion`: the app's own version.
+ * @param {{ baseUrl: string, enableSdkAuthentication?: boolean, appVersion?: string }} options
+ *   `baseUrl`: the gateway's host or URL. `appVersion`: the app's own version.
  * @param {import('./types.js').Platform} [platform] For tests.
  * @returns {boolean} False if the configuration is invalid; then nothing is recorded.
  */
@@ -29,21 +29,21 @@ export function changeUser(userId: string, signature?: string | undefined): void
  */
 export function setSdkAuthenticationSignature(signature: string): void;
 /**
- * Subscribes to rejected signatures. A repeated failure is reported again after five minutes or in a new session.
+ * Subscribes to rejected and missing signatures. A repeated failure is reported after five minutes or in a new session.
  * @param {(error: SdkAuthenticationError) => void} subscriber
- * @returns {string | undefined} For `removeSubscription`; undefined before `initialize`.
+ * @returns {string | undefined} The id for `removeSubscription`; undefined before `initialize`.
  */
 export function subscribeToSdkAuthenticationFailures(subscriber: (error: SdkAuthenticationError) => void): string | undefined;
 /** @param {string} id */
 export function removeSubscription(id: string): void;
-/** @param {string} name @param {Record<string, unknown>} [properties] @returns {boolean} False without a client or a name. */
+/** @param {string} name @param {Record<string, unknown>} [properties] @returns {boolean} False for an ignored call. */
 export function logCustomEvent(name: string, properties?: Record<string, unknown> | undefined): boolean;
 /**
  * Sends all queued events now.
- * @param {(isComplete: boolean) => void} [callback] Receives false without a client.
+ * @param {(isComplete: boolean) => void} [callback] Receives false if events remain, or before `initialize`.
  */
 export function requestImmediateDataFlush(callback?: ((isComplete: boolean) => void) | undefined): void;
-/** Stops everything; `initialize` starts again. */
+/** Closes the client. Call `initialize` to start again. */
 export function destroy(): Promise<void>;
 export type SdkAuthenticationError = {
     /**
@@ -63,7 +63,7 @@ export type SdkAuthenticationError = {
      */
     signature: string;
     /**
-     * True if the server accepted the events anyway, because the app does not require signatures.
+     * True if the server accepted the events anyway, since the app requires no signatures.
      */
     optional: boolean;
 };

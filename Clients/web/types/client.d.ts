@@ -32,7 +32,7 @@ export class Countersign {
      *
      * Earlier events keep their user. An event is recorded if the user changes or if there are traits.
      *
-     * @param {string} userId The id in the app's own systems: not empty, and the same as `sub` of the token, byte for byte.
+     * @param {string} userId The id in the app's own systems: not empty, and byte for byte the `sub` of the token.
      * @param {string | null} [token] The token from the app's backend; null if there is a token provider.
      * @param {Record<string, unknown>} [traits] The user's attributes.
      * @returns {Promise<Receipt | null>} Where the event is stored; null without an event. Rejects as
@@ -51,8 +51,8 @@ export class Countersign {
     setToken(token: string): Promise<void>;
     /**
      * Signs the user out in all tabs: sends the queued events under the user's token, then deletes the token.
-     * Events that cannot be sent now wait until the user signs in again with a token, on later pages too. If
-     * the user never had a token and the app has no token provider, they are sent without a token.
+     * Events that cannot be sent now wait until the user signs in again with a token, on later pages too. Without
+     * a token provider, the events of a user who never had a token are sent later, without a token.
      */
     logOut(): Promise<import("./types.js").FlushResult>;
     /**
@@ -61,7 +61,7 @@ export class Countersign {
      * Rejects with `CountersignError` for an event that can never be sent: `invalid_event`, `event_too_large`.
      *
      * @param {string} event The event's name, such as `Order Completed`.
-     * @param {Record<string, unknown>} [properties] The event's properties; docs/reference/event-format.md lists how values are converted.
+     * @param {Record<string, unknown>} [properties] docs/reference/event-format.md lists how values are converted.
      * @returns {Promise<Receipt>}
      */
     track(event: string, properties?: Record<string, unknown> | undefined): Promise<Receipt>;
@@ -88,13 +88,13 @@ export class Countersign {
     quarantinedEvents(): Promise<import("./types.js").QuarantinedEvent[]>;
     /**
      * Removes all events, all tokens, the user and the id of this browser, in all tabs. It does not cancel a
-     * request in flight. Rejects with `storage_failed` if the storage cannot be written; call it again then.
+     * request in flight. Rejects with `storage_failed` if the storage cannot be written; in that case call it again.
      */
     wipe(): Promise<void>;
     /**
-     * Stores pending events and ends all work. The next client with this queue sends the rest.
+     * Stores pending events and ends all work. The next client with this queue sends the remaining events.
      *
-     * Later calls do nothing and settle with `dropped`, `closed` or nothing. `wipe()` and `snapshot()` work.
+     * Later events are `dropped`, and a later flush or log-out ends with `closed`. `wipe()` and `snapshot()` work.
      */
     close(): Promise<void>;
     #private;
