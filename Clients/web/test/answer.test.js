@@ -30,7 +30,7 @@ for (const [name, status, body, kind] of [
   test(`${name} (${status}) means ${kind}`, () => assert.equal(answer(status, body, 2).meaning.kind, kind));
 }
 
-test('a token that the server repeats is in no text of the answer', () => {
+test('a token that the server repeats is removed from the texts of its response', () => {
   const echo = { code: 'header.claims.signature', reason: 'Bearer header.claims.signature' };
   const { meaning } = answer(503, echo, 1, {}, 'header.claims.signature');
   assert.deepEqual(meaning.problem, { code: '(token)', reason: 'Bearer (token)' });

@@ -1,4 +1,4 @@
-// The environment of clients outside a browser: a manual clock, an in-memory server, and tabs that share a disk.
+// The environment of clients in tests: a manual clock, an in-memory server, and tabs that share a disk.
 import { Countersign } from '../src/index.js';
 import { MemoryStore } from '../src/memory-store.js';
 
@@ -70,7 +70,7 @@ export function watched(store) {
   });
 }
 
-/** A gateway that stores each message once. `respond` may return another response. */
+/** A gateway that stores each message once. A response of `respond` replaces its own, and then it stores nothing. */
 export class FakeGateway {
   requests = [];
   stored = new Map();
@@ -106,7 +106,7 @@ export class FakeGateway {
 export const reject = (error_code = 22, reason = 'EXPIRED', more = {}) =>
   ({ status: 401, body: { auth_error: { error_code, reason, ...more } } });
 
-/** A store whose calls throw `fault` if it is set. */
+/** A store that fails: `add`, `claim`, `settle`, `wipe` and `setMeta` throw `fault` if it is set. */
 export class FaultyStore extends MemoryStore {
   fault = null;
   #meta = new Map();
@@ -141,17 +141,17 @@ export class FaultyStore extends MemoryStore {
   }
 }
 
-/** `DiskStore` numbers its rows upwards, `MemoryStore` downwards. */
+/** Converts sequences: `DiskStore` has positive ones, `MemoryStore` negative ones. */
 const onDisk = (rows) => rows.map((row) => ({ ...row, sequence: -row.sequence }));
 const inMemory = onDisk;
 
-/** An origin: the state that its tabs share. */
+/** The tabs of an origin, and the state that they share. */
 export class Bench {
   clock = new ManualClock();
   gateway = new FakeGateway();
   disk = new FaultyStore({ events: 10_000, bytes: 16 << 20 });
   tabs = new Set();
-  /** Data that a page writes synchronously (`localStorage`). */
+  /** The content of the journal, which is in `localStorage` in a browser. */
   journal = null;
   warnings = [];
   #locks = new Map();
@@ -186,7 +186,7 @@ export class Bench {
         this.tabs.add(tab);
         return {
           post: (message) => {
-            // As a BroadcastChannel does.
+            // A closed BroadcastChannel throws too.
             if (!this.tabs.has(tab) && !tab.isDead) throw new Error('InvalidStateError');
             const copy = structuredClone(message);
             for (const other of this.tabs) if (other !== tab && !tab.isDead) queueMicrotask(() => other.isDead || other.hear(copy));
@@ -202,7 +202,7 @@ export class Bench {
     };
   }
 
-  /** A tab. `page` sends it an event of the page. `kill` ends it without events. */
+  /** Opens a tab. Its `page` sends it an event of the page. Its `kill` ends it without an event. */
   tab(more = {}, configuration = {}) {
     const tab = { isHidden: false, isDead: false, hear: null, hearPage: null };
     const platform = { ...this.platform(tab), ...more };
@@ -220,7 +220,7 @@ export class Bench {
     return this.tab({}, configuration).client;
   }
 
-  /** One holder at a time, in the order of the calls. A killed tab releases the lock. */
+  /** Runs one body at a time, in the order of the calls. A killed tab releases the lock. */
   async #lock(tab, signal, body) {
     const before = this.#locks.get('') ?? Promise.resolve();
     const turn = (async () => {
@@ -233,7 +233,7 @@ export class Bench {
   }
 }
 
-/** An unsigned token that expires at this second. */
+/** An unsigned token that expires at `expiresAt`, in seconds since 1970. */
 export function fakeToken(expiresAt, subject = 'ada') {
   const part = (value) => Buffer.from(JSON.stringify(value)).toString('base64url');
   return `${part({ alg: 'RS256' })}.${part({ sub: subject, exp: expiresAt })}.sig`;

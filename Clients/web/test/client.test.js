@@ -96,8 +96,8 @@ test('events that one page could not send are sent by the next page at once, wit
   const second = bench.client();
   await settle();
   assert.deepEqual(bench.gateway.events, ['identify', 'one']);
-  assert.equal(second.userId, 'ada', 'the user stays');
-  assert.equal(bench.gateway.requests.at(-1).token, 'a.a.a', 'and the token');
+  assert.equal(second.userId, 'ada', 'the next page has the user');
+  assert.equal(bench.gateway.requests.at(-1).token, 'a.a.a', 'the next page has the token');
 });
 
 test('events are sent when 20 are queued, and otherwise after 10 seconds', async () => {
@@ -300,7 +300,7 @@ for (const reloads of [false, true]) {
     assert.deepEqual(parked.map(({ userId, reason, isPaused }) => [userId, reason, isPaused]), [['ada', 'logged_out', true]]);
     await client.changeUser('ada');
     await client.flush();
-    assert.deepEqual(bench.gateway.events, ['his'], 'signed in again, but without a token');
+    assert.deepEqual(bench.gateway.events, ['his'], 'nothing is sent before the user has a token');
     client.setToken('c.c.c');
     assert.equal((await client.flush()).isComplete, true);
     assert.deepEqual([bench.gateway.events, bench.gateway.tokens], [['his', 'hers'], ['b.b.b', 'c.c.c']]);
@@ -311,7 +311,7 @@ for (const reloads of [false, true]) {
   });
 }
 
-test('events left after a log-out wait while the log-out cannot be read', async () => {
+test('events left after a log-out wait while the stored token cannot be read', async () => {
   const bench = new Bench();
   const client = bench.client();
   client.changeUser('ada', 'a.a.a');
@@ -364,9 +364,9 @@ test('events of a user who never had a token are sent without one after a log-ou
 });
 
 for (const [name, isBack, end] of [
-  ['interrupted by the death of the page is finished by the next page', false, (tab) => tab.kill()],
-  ['unfinished when the client is closed is finished by the next page', false, (tab) => tab.client.close()],
-  ['interrupted by the death of the page keeps the new token of a user who signed in again', true, (tab) => tab.kill()],
+  ['interrupted when the tab is killed is finished by the next page', false, (tab) => tab.kill()],
+  ['interrupted when the client is closed is finished by the next page', false, (tab) => tab.client.close()],
+  ['interrupted when the tab is killed keeps the new token of a user who signed in again', true, (tab) => tab.kill()],
 ]) {
   test(`a log-out ${name}`, async () => {
     const bench = new Bench();
@@ -404,7 +404,7 @@ test('a token that the provider returns late during a log-out is not stored', as
   assert.equal(await bench.disk.meta('token ada') ?? null, null);
 });
 
-test('a wipe during a log-out leaves no token, and the log-out ends incomplete', async () => {
+test('a wipe during a log-out leaves no token, and the log-out is not complete', async () => {
   const bench = new Bench({ tokenProvider: () => 'a.a.a' });
   const client = bench.client();
   const [asked, answered] = [gate(), gate()];
@@ -452,7 +452,7 @@ test('a user who signs in again during the log-out with the same token keeps tha
   assert.deepEqual(bench.gateway.tokens, ['a.a.a', 'a.a.a']);
 });
 
-test('a change of user starts a new app session, a new token does not', async () => {
+test('a change of user starts a new session, and a new token does not', async () => {
   const client = new Bench().client();
   const { sessionId } = await client.snapshot();
   await client.changeUser('ada');
@@ -489,7 +489,7 @@ test('events recorded before a wipe are not written to disk after it', async () 
   const bench = new Bench();
   const client = bench.client();
   await client.snapshot();
-  // Transactions run in the order of the calls, but their results arrive later.
+  // Transactions run in the order of the calls, but their promises resolve later.
   const { add, wipe } = bench.disk;
   const [written, emptied] = [gate(), gate()];
   bench.disk.add = async (rows) => (await add.call(bench.disk, rows), written.opened);
@@ -671,7 +671,7 @@ test('the wait for the provider ends after 30 seconds, and a token it returns la
   await bench.clock.advance(30);
   assert.deepEqual((await first).batches.map((batch) => batch.code), ['MISSING_TOKEN']);
   assert.equal((await client.snapshot()).parked[0].reason, 'provider_timed_out');
-  // The provider is still running and not called again. A request without a token shows whether the server still requires one.
+  // The provider is still running, so it is not called again. A request without a token is sent instead.
   assert.deepEqual((await client.flush()).batches.map((batch) => batch.code), ['MISSING_TOKEN']);
   token.open('late.late.late');
   await settle();
@@ -786,7 +786,7 @@ test('an unresolved failure is reported again in each new session and after five
   assert.equal(told.length, before + 1);
 });
 
-test('failures of another token or code are reported, a rejected token set again as `token_unchanged`', async () => {
+test('failures of another token or code are reported, a rejected token that is set again as `token_unchanged`', async () => {
   const bench = new Bench();
   bench.gateway.respond = ({ token }) => (token === 'c.c.c' ? reject(21, 'SUBJECT_MISMATCH') : reject());
   const told = [];
@@ -873,7 +873,7 @@ test('with partial and lost responses every event is stored or quarantined, and 
     if (dice === 0) throw { code: 'no_connection', reason: 'before the server had it' };
     if (dice === 1) return { status: 503, headers: { 'Retry-After': '1' } };
     if (dice === 2) {
-      // Rejects a subset, always the same events.
+      // Always rejects the same events.
       const isBad = (event) => event.event.endsWith('7');
       const rejected = received.batch.flatMap((event, index) => (isBad(event) ? [{ index, code: 'invalid_event' }] : []));
       for (const event of received.batch.filter(isBad)) refused.add(event.messageId);
@@ -892,7 +892,7 @@ test('with partial and lost responses every event is stored or quarantined, and 
   for (const { messageId } of receipts) assert.ok(gateway.stored.has(messageId) || quarantined.has(messageId));
   // Each quarantined event was rejected, or stored by a request whose response failed.
   for (const id of quarantined) assert.ok(refused.has(id) || gateway.stored.has(id));
-  assert.ok(gateway.duplicates > 0, 'lost answers lead to events that are sent twice');
+  assert.ok(gateway.duplicates > 0, 'no event was sent again after a lost response');
   const counts = await client.snapshot();
   assert.equal(counts.sent + counts.quarantined, 900);
   isBalanced(counts);
@@ -1029,9 +1029,9 @@ for (const [name, settle] of [
   });
 }
 
-// A disk that fails at the wrong moment
+// A disk that fails during a change of user
 
-/** Signs `ada` in, then makes every write to disk fail. */
+/** Signs in `ada`, then makes every write to disk fail. */
 async function signedIn(bench) {
   const tab = bench.tab();
   await tab.client.changeUser('ada', 'a.a.a');
@@ -1164,7 +1164,7 @@ test('while transactions never finish, events are kept in memory; later the disk
   await settled(closed);
 });
 
-// After the end
+// After `close`
 
 test('after `close` every call settles, and nothing is recorded, sent or written', async () => {
   const bench = new Bench();
@@ -1244,7 +1244,7 @@ test('the next page deletes the tokens of two users whose log-outs were interrup
   assert.equal(next.userId, null);
 });
 
-// The warnings that a developer reads
+// Warnings for the developer
 
 test('the first failure of each user and code logs a warning with a remedy and without the token', async () => {
   const bench = new Bench();

@@ -1,4 +1,4 @@
-// Checks the type declarations as a TypeScript app with module resolution `nodenext` uses them. Compiled, never run.
+// Checks the type declarations from a TypeScript app with module resolution `nodenext`. Compiled, never run.
 import { Countersign, type AuthenticationFailure, type Snapshot } from 'countersign-web';
 import * as braze from 'countersign-web/braze';
 

@@ -1,13 +1,13 @@
-// `DiskStore` with lost connections, damaged rows and counters, and limits. test/chromium tests it in Chromium.
+// `DiskStore` with lost connections, damaged rows, damaged counters, and limits. test/chromium tests it in Chromium.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { DiskStore } from '../src/disk-store.js';
 
-/** As much of IndexedDB as `meta` and `setMeta` use, with connections that can be lost. */
+/** The part of IndexedDB that `meta` and `setMeta` use, with connections that can be lost. */
 class Factory {
   opened = 0;
   values = new Map();
-  /** `throws`, or the error that aborts a transaction of a lost connection. */
+  /** How a lost connection fails: `throws`, or the name of the error that aborts its transactions. */
   fail = null;
 
   open() {
@@ -107,7 +107,7 @@ test('a full disk does not reopen the database', async () => {
   assert.equal(factory.opened, 1);
 });
 
-/** One database in memory, with as much of IndexedDB as `DiskStore` uses. */
+/** One database in memory, with the part of IndexedDB that `DiskStore` uses. */
 function memoryFactory() {
   const stores = { events: new Map(), quarantine: new Map(), meta: new Map() };
   let last = 0;

@@ -1,4 +1,4 @@
-// The client's use of `fetch` and `localStorage`, with stand-ins for both.
+// The client's platform, with stand-ins for `fetch` and `localStorage`.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { browser } from '../src/platform.js';
@@ -85,7 +85,7 @@ test('the journal is one item of `localStorage`, which is removed when the journ
 
 for (const [name, storage] of [
   ['is forbidden', () => { throw new Error('SecurityError'); }], ['is full', () => Object.freeze({})],
-  ['has invalid JSON in it', () => ({ 'countersign wk': '{' })],
+  ['contains invalid JSON', () => ({ 'countersign wk': '{' })],
 ]) {
   test(`a \`localStorage\` that ${name} causes no exception in the app`, (t) => {
     const { read, write } = journal(t, storage);

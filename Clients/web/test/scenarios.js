@@ -1,7 +1,7 @@
-// Runs the scenarios of Conformance (described in its README) against the client on a `Bench`, with or without a browser.
+// Runs the scenarios of Conformance (see its README) against the client on a `Bench`, with or without a browser.
 import { Bench, settle, start } from './bench.js';
 
-/** The name of this client in `clients`. */
+/** The name of this client in the `clients` of a scenario. */
 const name = 'web';
 
 /** The scenarios in the text of a file that this client has to pass. */
@@ -35,7 +35,7 @@ function token(text) {
   return `${part({ alg: 'RS256' })}.${part({ sub: subject, exp: start / 1000 + Number(seconds) })}.sig`;
 }
 
-/** The first difference, or undefined. Ignores members that are not expected. */
+/** Returns the first difference, or undefined. Ignores members of `observed` that are not in `expected`. */
 function difference(expected, observed, path) {
   const differs = `${path}: expected ${JSON.stringify(expected)}, was ${JSON.stringify(observed)}`;
   if (Array.isArray(expected)) {
@@ -56,7 +56,7 @@ function check(expected, observed, path) {
   if (found) throw new Error(found);
 }
 
-/** The limit of requests between two checks. A client that never waits fails at this limit. */
+/** The highest number of requests between two checks, for clients that retry without waiting. */
 const mostRequests = 2000;
 
 /** A server that follows a scenario's rules, and otherwise stores each event once. */
@@ -73,7 +73,7 @@ class Server {
     this.overrun = new Promise((_, reject) => {
       this.reject = () => reject(new Error('requests without end'));
     });
-    // Not an unhandled rejection if no step awaits it.
+    // Prevents an unhandled rejection if no step awaits it.
     this.overrun.catch(() => {});
   }
 
@@ -99,7 +99,6 @@ class Server {
     const rule = this.current.find((one) => one.times !== 0 && this.#matches(one.when ?? {}, seen));
     if (rule?.times) rule.times -= 1;
     if (rule?.stores) this.#take(events, {});
-    // Never answers.
     if (rule?.hangs) return (this.#underWay -= 1, new Promise(() => {}));
     this.#underWay -= 1;
     if (rule?.error) throw { code: rule.error === 'cannot_connect' ? 'no_connection' : rule.error, reason: '' };

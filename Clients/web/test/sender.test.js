@@ -1,10 +1,10 @@
-// The sender's decisions in simulated time, each against a server with one behavior. The numbers are from
+// The sender in simulated time, each test with one behavior of the server. The expected numbers are the same as in
 // SenderTests of the Swift client.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Simulation, accepted, answer, failing, hour, rejectedToken, seeded, sequences, status } from './simulation.js';
 
-/** A server that answers requests with one of the events `bad` with `code`, and accepts all others. */
+/** A server that rejects requests with any of the events `bad` with `code`, and accepts all others. */
 const poisoned = (code, ...bad) => (request) =>
   request.events.some((event) => bad.includes(event.sequence)) ? status(code)() : accepted(request);
 
@@ -54,13 +54,13 @@ test('a sender with an empty queue makes no more requests or claims', () => {
 });
 
 for (const [name, server, expected] of [
-  // 2, 4, 8, … 128, then every 180 s: the first 9 within 434 s.
+  // Waits of 2, 4, 8, … 128 s, then 180 s: 9 requests within 434 s, then one every 180 s.
   ['500', status(500), 486], ['502', status(502), 486], ['503', status(503), 486], ['200 with an unexpected body', status(200), 486],
   ['429', status(429), 486], ['408', status(408), 486], ['a time-out', failing('timed_out'), 486],
   ['no connection', failing('no_connection'), 486],
-  // Retry-After of a week is followed for an hour at most.
+  // A Retry-After of a week counts as an hour.
   ['503 with Retry-After of a week', status(503, 604_800), 25],
-  // Configuration problems: after 5, 10, 20, … 2,560 s, then one request an hour.
+  // Configuration problems: waits of 5, 10, 20, … 2,560 s, then of an hour.
   ['302', status(302), 33], ['401 without auth_error', status(401), 33], ['403', status(403), 33], ['404', status(404), 33],
 ]) {
   test(`a server that always answers ${name} gets ${expected} requests a day, and all events stay queued`, () => {
@@ -271,7 +271,7 @@ test('after one rejected replacement the provider is called only after the back-
   assert.equal(simulation.requests.length, 2);
   assert.equal(simulation.providerCalls, 1);
   simulation.run(24 * hour);
-  // Fifty within three and a half hours, then one an hour, because the provider may return a valid token later.
+  // 50 within three and a half hours, then one an hour, because the provider may return a valid token later.
   assert.equal(simulation.requests.length, 70);
   assert.equal(simulation.providerCalls, 69);
 });
@@ -302,7 +302,7 @@ test('a token that the provider returns at the end of a round starts another rou
   assert.equal(sender.next(0).do, 'authorize');
   sender.authorizationPending();
   assert.equal(sender.next(0).do, 'claim');
-  // No other user has events: the round is over.
+  // No other user has events, so the round ends.
   sender.claimed([], 0);
   sender.tokenResolved('ada');
   assert.equal(sender.next(0).do, 'finish');

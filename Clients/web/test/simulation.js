@@ -4,7 +4,7 @@ import { Sender } from '../src/sender.js';
 
 export const hour = 3600;
 
-/** An answer with this status and body, as the sender gets it. */
+/** Makes a response and returns its interpretation, which the sender gets. */
 export function answer(status, body = {}, count = 1, headers = {}, token = null) {
   const header = (name) => headers[name] ?? null;
   return read({ status, header, body: typeof body === 'string' ? body : JSON.stringify(body) }, count, token);
@@ -16,7 +16,7 @@ export const status = (code, retryAfter) => () => answer(code, {}, 1, retryAfter
 export const rejectedToken = (error_code = 22, reason = 'EXPIRED') => () => answer(401, { auth_error: { error_code, reason } });
 export const failing = (code) => () => ({ error: { code, reason: '' } });
 
-/** Drives a `Sender` against a scripted server in simulated time: hours take milliseconds, and every request is counted. */
+/** Drives a `Sender` against a scripted server in simulated time, so that hours take milliseconds. */
 export class Simulation {
   queue = [];
   now = 0;
@@ -43,7 +43,7 @@ export class Simulation {
     this.sender.stored(count, this.now);
   }
 
-  /** Runs until the sender waits for something that does not happen before `end`. */
+  /** Runs until the sender has nothing to do before `end`. */
   run(end, steps = 100_000) {
     for (let step = 0; step < steps; step += 1) {
       const action = this.sender.next(this.now);
@@ -110,7 +110,7 @@ export class Simulation {
 
 export const sequences = (events) => events.map((event) => event.sequence);
 
-/** Random numbers from 0 to 1 that are the same each time (mulberry32). */
+/** Reproducible random numbers from 0 to 1 (mulberry32). */
 export function seeded(seed) {
   let state = seed;
   return () => {

@@ -106,7 +106,7 @@ test('a hidden tab sends its events and then lets another tab send', async () =>
   await one.client.track('one');
   one.page('hidden');
   await settle();
-  assert.deepEqual(bench.gateway.events, ['one'], 'hiding sends at once');
+  assert.deepEqual(bench.gateway.events, ['one'], 'a hidden tab sends at once');
   one.isDead = true;
   await two.client.track('two');
   const flushed = two.client.flush();
@@ -241,7 +241,7 @@ test('a page that was hidden for half an hour begins a new session', async () =>
   }
 });
 
-test('a log-out in one tab deletes the token in all tabs, a wipe also the user', async () => {
+test('a log-out in one tab deletes the token in all tabs, and a wipe also deletes the user', async () => {
   const bench = new Bench();
   const [one, two] = [bench.tab(), bench.tab()];
   await one.client.changeUser('ada', 'a.a.a');

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Bench } from './bench.js';
 
-/** The properties of an event as the gateway gets them, as text. */
+/** Returns the JSON text of the properties that the gateway gets. */
 async function sent(properties, record = (client) => client.track('one', properties)) {
   const bench = new Bench();
   const client = bench.client();
@@ -73,7 +73,7 @@ test('properties that are undefined or null are left out', async () => {
   for (const none of [undefined, null]) assert.ok(!(await sent(none)).includes('properties'));
 });
 
-/** `depth` objects or arrays in each other. */
+/** `depth` nested objects or arrays. */
 const nested = (depth, around) => Array.from({ length: depth }).reduce((inner) => around(inner), 1);
 const depthOf = (value) => (value && typeof value === 'object' ? 1 + Math.max(0, ...Object.values(value).map(depthOf)) : 0);
 

@@ -1,8 +1,8 @@
-"""Drives the browser client (Clients/web) in Chromium against a real gateway with real tokens.
+"""Tests the browser client (Clients/web) in Chromium against a real gateway with real tokens.
 
-Each scenario compares the gateway's database with its page: an event that was reported as stored is in the database
-once. The first scenario that fails ends the run with exit code 1. `--rounds` is how often recording tabs are killed with
-SIGKILL, for each entry of `WAYS`.
+Each scenario compares the gateway's database with its page: an event that was reported as stored must be in the
+database once. The first scenario that fails ends the run with exit code 1. `--rounds` is the number of times that
+recording tabs are killed with SIGKILL, for each entry of `WAYS`.
 """
 import argparse
 import json
@@ -60,7 +60,7 @@ def reload(browser, stand):
     say("30 events recorded while the gateway is unreachable survive a reload, with user and token, and are sent when it is reachable")
 
 
-# For each kind of page in `kill`: its query, and a script that runs first.
+# The kinds of pages in `kill`: the query of the URL, and a script that runs before the page's scripts.
 WAYS = {
     "under a token": ({}, None),
     "under a provider's tokens": ({"provider": 1}, None),
@@ -69,7 +69,7 @@ WAYS = {
 
 
 def kill(browser, stand, rounds):
-    """The renderers of two tabs are killed with SIGKILL in the middle of recording and sending."""
+    """The renderers of two tabs are killed with SIGKILL while they record and send."""
     for way, (query, script) in WAYS.items():
         visit = Visit(browser, stand, script=script)
         for number in range(rounds):
@@ -79,7 +79,7 @@ def kill(browser, stand, rounds):
             for tab, page in enumerate(pages):
                 run(page, "token => client.changeUser('ada', token)", token)
                 run(page, "name => void record(name, 1e9)", f"kill {way} {number} {tab}")
-            # Kills at a different moment in each round: after this many receipts.
+            # The number of receipts before the kill differs in each round.
             until(lambda: len(visit.told) >= before + 3 + 7 * (number % 9), page=pages[0])
             kill_tabs(browser)
             for page in pages:
@@ -104,28 +104,28 @@ def kill_tabs(browser):
 
 
 def story(browser, stand):
-    """All faults of the demo page (`make web DEMO=1`), one after the other."""
+    """All faults of the demo page (`make web DEMO=1`) in one run."""
     visit = Visit(browser, stand)
     demo = Demo(stand)
 
-    def go_on(events=25):
+    def record_more(events=25):
         seen = len(demo.told)
         until(lambda: len(demo.told) >= seen + events, page=page)
 
     page = visit.context.new_page()
     page.goto(demo.address)
     page.click("#record")
-    go_on()
+    record_more()
     page.click("#cut")
-    go_on()
+    record_more()
     page.click("#expire")
-    go_on()
+    record_more()
     kill_tabs(browser)
     page.close()
     page = visit.context.new_page()
     page.goto(demo.address)
     page.click("#record")
-    go_on()
+    record_more()
     page.click("#mend")
     until(lambda: "EXPIRED" in page.inner_text("#state"), page=page)
     page.click("#renew")
@@ -146,7 +146,7 @@ def conformance(browser, stand):
 
 
 def crash(playwright, browser, stand):
-    """The whole browser is killed, with a profile on disk."""
+    """The whole browser is killed. Its profile stays on disk."""
     profile = tempfile.mkdtemp(prefix="countersign-web-")
     told = []
     rounds = 5
@@ -183,7 +183,7 @@ def crash(playwright, browser, stand):
 
 
 def children_with(profile):
-    """The processes of the browser that this test has started with this profile."""
+    """Returns the main processes of the browser with this profile."""
     found = []
     for entry in os.listdir("/proc"):
         if entry.isdigit():
@@ -232,7 +232,7 @@ def tabs(browser, stand):
 
 
 def unlocked(browser, stand):
-    """As on a page without HTTPS: there are no Web Locks."""
+    """Pages without HTTPS have no Web Locks."""
     visit = Visit(browser, stand, script=NO_LOCKS)
     pages = [visit.open(), visit.open()]
     for page in pages:
@@ -327,7 +327,7 @@ BAD_DATABASE = """{
 
 
 def lost(browser, stand):
-    """As in Safari, which closes connections without an event."""
+    """Safari closes connections to the database without an event."""
     visit = Visit(browser, stand, script=BAD_DATABASE)
     page = visit.open()
     run(page, "token => client.changeUser('ada', token)", stand.gateway.token("ada"))
@@ -342,7 +342,7 @@ def lost(browser, stand):
 
 
 def stuck(browser, stand):
-    """As in web apps of iOS, where transactions may never end."""
+    """In web apps on iOS, transactions may never end."""
     visit = Visit(browser, stand, script=BAD_DATABASE)
     page = visit.open()
     run(page, "token => client.changeUser('ada', token)", stand.gateway.token("ada"))
@@ -437,7 +437,7 @@ def users(browser, stand):
 
 
 def leave(browser, stand):
-    """The page is closed before anything was sent, and the site is not opened again."""
+    """A page is left, and another one closed, before its events were sent in the usual way."""
     visit = Visit(browser, stand)
     page = visit.open()
     run(page, "token => client.changeUser('ada', token)", stand.gateway.token("ada"))
@@ -478,7 +478,7 @@ def facade(browser, stand):
 
 
 def samples(browser, stand):
-    """Braze's samples in JavaScript as modules of a page, with this test's addresses. Their tokens are not valid."""
+    """Braze's samples in JavaScript as modules of a page, with this test's addresses. Their tokens are rejected."""
     folder = WEB / "test/samples"
     for path in folder.iterdir():
         text = path.read_text()
@@ -533,7 +533,7 @@ def documented(browser, stand):
 
 
 def served(browser, stand):
-    """The client that the gateway serves, on a page of another origin that the app allows."""
+    """A page of another origin, which the app allows, loads the client that the gateway serves."""
     with urllib.request.urlopen(f"{stand.gateway.url}/sdk/countersign.json", timeout=10) as answer:
         description = json.load(answer)
     address = stand.gateway.url + description["path"]
@@ -582,7 +582,7 @@ def main(arguments):
     parser.add_argument("--countersign", default=str(PROGRAM), type=os.path.abspath)
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--demo", action="store_true", help="serve a page to break by hand")
-    parser.add_argument("--conformance", action="store_true", help="run only the scenarios of Conformance, and write their report")
+    parser.add_argument("--conformance", action="store_true", help="run only the scenarios of Conformance, and write a report")
     options = parser.parse_args(arguments)
     if options.conformance:
         return scenarios.main()

@@ -4,7 +4,7 @@ import urllib.parse
 
 
 class Demo:
-    """The page, and its actions on its network and on its tokens.
+    """The page, and the actions of its buttons on the network and the tokens.
 
     `told` has the ids of the events that were reported as stored. Each must arrive once.
     """

@@ -1,4 +1,4 @@
-"""A site with the client on it, and pages of it in Chromium."""
+"""A site that serves the client, and pages of the site in Chromium."""
 import contextlib
 import functools
 import http.server
@@ -19,9 +19,9 @@ def say(text):
 
 
 class Site:
-    """Serves the client, its pages and tokens under the strictest content security policy that lets a page call the gateway.
+    """Serves the client, pages and tokens. Its content security policy allows only the site and calls to the gateway.
 
-    `documents` maps paths to further files. `actions` maps paths to functions that take the query and return JSON.
+    `documents` maps paths to texts, `actions` to functions that take the query's members and return a JSON value.
     """
 
     def __init__(self, endpoint, token):

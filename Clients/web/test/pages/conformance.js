@@ -3,7 +3,7 @@ import { DiskStore } from '../../src/disk-store.js';
 import { Bench, watched } from '../bench.js';
 import { run, scenariosOf } from '../scenarios.js';
 
-/** The results of the scenarios of a file. */
+/** Runs the scenarios in the text of a file. Returns their results. */
 window.conformance = async (text) => {
   const outcomes = [];
   for (const scenario of scenariosOf(text)) {

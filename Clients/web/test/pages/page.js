@@ -1,4 +1,4 @@
-// An app's page, which the tests in test/chromium load. The query of its URL has the configuration.
+// A page of an app, for test/chromium. The query of its URL has the configuration.
 import * as braze from '../../src/braze.js';
 import { Countersign } from '../../src/index.js';
 

@@ -1,5 +1,5 @@
-// Braze's documentation, "SDK Authentication", tab JavaScript: "Register a callback function for invalid tokens". As printed it
-// cannot run: `await` stands in a function that is not `async`, and `appboy` is declared nowhere. Both are mended here.
+// Braze's documentation, "SDK Authentication", tab JavaScript: "Register a callback function for invalid tokens". There
+// `await` is in a function that is not `async`, and `appboy` is not declared. Both are corrected here.
 import * as braze from"@braze/web-sdk";
 braze.subscribeToSdkAuthenticationFailures(async (error) => {
   // TODO: Optionally log to your error-reporting service
