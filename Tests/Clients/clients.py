@@ -1,7 +1,7 @@
 """Tests the clients of libcountersign against a real gateway with real tokens, and kills processes that record events.
 
-Each event that a client reported as stored must be stored once by the gateway. The default `--library` is the library that
-`make libcountersign` builds, for C the one with symbols."""
+Each event that a client reported as stored must be stored once by the gateway. The default `--library` is the library
+that `make libcountersign` builds; for C it is the library with symbols."""
 
 import argparse
 import contextlib
@@ -41,7 +41,7 @@ class Bench:
         self.gateway = gateway = Shop(program)
         gateway.run("key", "add", "shop", gateway.path("good", "public.pem"))
         gateway.run("enforcement", "set", "shop", "required", "--yes")
-        # Bloomreach's clients send a token only to the App Inbox, so they use another app, which accepts events without one.
+        # Bloomreach's clients send tokens only for the App Inbox, so their app accepts events without tokens.
         self.project_key = gateway.app("tea")
         gateway.run("project", "set", "tea", "--customer-tokens", "required")
         secret = gateway.folder / "secret"
@@ -94,7 +94,7 @@ class Bench:
 
 
 def example(name, folder, url):
-    """Copies an example, with this gateway's address. Checks that docs/guides/python-and-c.md contains the example, except in C."""
+    """Copies an example, with this gateway's address. Fails if docs/guides/python-and-c.md lacks it, except in C."""
     text = (ROOT / "Examples" / name).read_text()
     assert name.endswith(".c") or text in (ROOT / "docs/guides/python-and-c.md").read_text(), f"docs/guides/python-and-c.md does not contain {name}"
     assert "http://127.0.0.1:8787" in text, name
@@ -188,7 +188,7 @@ class JVM:
         kotlin = [*sorted(tests.rglob("*.kt")), example("Kotlin/FirstEvent.kt", folder, url)]
         jar, self.compiled = f"{self.folder}/countersign.jar", f"{self.folder}/tests"
         path = f"{jar}:{self.compiled}:/usr/share/java/kotlin-stdlib.jar"
-        # Kotlin is compiled with the Java files, because they refer to each other. Debian's Kotlin needs an option for new inference.
+        # Kotlin is compiled with the Java files, because they refer to each other. Kotlin 1.3 needs -Xnew-inference.
         output(installed("kotlinc", "kotlin"), "-Xnew-inference", "-nowarn", "-cp", jar, *kotlin, *java, "-d", self.compiled)
         output("javac", "--release", "11", "-cp", path, "-d", self.compiled, *java)
         self.java = ["java", "-cp", path, f"-Dcountersign.library={self.folder}/libcountersign_jni.so"]
@@ -204,7 +204,7 @@ class JVM:
                        "STAND_NEW_USER": bench.gateway.token("NEW-USER-ID")}
         checked = [self.java[0], "-Xcheck:jni", *self.java[1:]]
         said = output(*checked, "Tests", env=environment)
-        # -Xcheck:jni prints its warnings to the standard output.
+        # -Xcheck:jni would print warnings to the standard output.
         assert len(said.splitlines()) == 1, said
         bench.expect("jvm", ["jvm first", "jvm second", *["jvm store"] * 4, "jvm expired", *["jvm JavaSamples"] * 2, *["jvm KotlinSamples"] * 2], locations=1)
         for name in ("FirstEvent", "FirstEventKt"):
@@ -223,10 +223,10 @@ MODES = {
 
 
 def kill(client, bench, rounds, name, mode):
-    """Kills a recording process `rounds` times on one queue, then sends the remaining events. Compares reported and stored events."""
+    """Kills `rounds` recording processes on one queue. Sends the remaining events, and checks that none is lost."""
     folder, told = bench.folder(f"{name}-{mode}"), set()
     for number in range(rounds):
-        # Each process gets a new refresh token, because an earlier process may have exchanged the previous one.
+        # Each process gets a new refresh token, because an earlier process may have used the previous one.
         environment = bench.environment(f"{name}-{mode}")
         process = subprocess.Popen(client.recorder(mode, environment, folder, str(number)), env=environment, stdout=subprocess.PIPE,
                                    stderr=subprocess.PIPE, text=True)
@@ -235,11 +235,11 @@ def kill(client, bench, rounds, name, mode):
             told.add(f"kill {number} {line.strip()}")
             wanted -= 1
             if wanted == 0:
-                # A random moment between two events of the process.
+                # Up to 10 ms, so that the kill may come at any moment of a recording.
                 time.sleep(random.random() / 100)
                 process.send_signal(signal.SIGKILL)
                 break
-        # Complete lines that are still in the pipe count too.
+        # Complete lines that are still in the pipe are reported events too.
         told.update(f"kill {number} {line.strip()}" for line in process.stdout if line.endswith("\n"))
         errors = process.stderr.read()
         if process.wait() != -signal.SIGKILL:
@@ -261,7 +261,7 @@ def main(arguments):
     parser.add_argument("clients", nargs="+", choices=CLIENTS)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--library", type=Path)
-    parser.add_argument("--kills", action="store_true", help="only kills processes, without the clients' tests")
+    parser.add_argument("--kills", action="store_true", help="skip the clients' tests, and only kill processes")
     parser.add_argument("--countersign", default=str(PROGRAM), type=os.path.abspath)
     given = parser.parse_args(arguments)
     for name in given.clients:
@@ -270,7 +270,7 @@ def main(arguments):
             raise SystemExit("clients: there is no library; run `make libcountersign`")
         with contextlib.ExitStack() as stack:
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="countersign-clients-"))
-            # Links to the library under the names that linkers and loaders use.
+            # Links to the library, with the names that the linker and the loader use.
             names = Path(folder, "library")
             names.mkdir()
             for file in ("libcountersign.so", "libcountersign.so.0.1"):

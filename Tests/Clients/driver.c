@@ -1,9 +1,9 @@
 /*
- * Tests libcountersign in its three modes against a gateway: results, events, token providers that answer later and from other
- * threads, closed clients, forks. Exits with 1 at the first failed check.
+ * Tests libcountersign in its three modes against a gateway: results, events, token providers that answer later and
+ * from other threads, closed clients, forks. Exits with 1 at the first failed check.
  *
  * usage: driver FOLDER ENDPOINT WRITE_KEY PROJECT PROJECT_KEY TOKEN_OF_ADA TOKEN_OF_BOB REFRESH_TOKEN CUSTOMER_TOKEN
- *        driver record MODE CONFIGURATION ROUND    records until it is killed, and prints the numbers of stored events
+ *        driver record MODE CONFIGURATION ROUND    records until killed, and prints the numbers of stored events
  *        driver send MODE CONFIGURATION            sends the remaining events
  */
 #define _GNU_SOURCE
@@ -30,7 +30,7 @@ static void fail(const char *what, const char *seen, int line) {
         if (!(condition)) fail(#condition, seen, __LINE__); \
     } while (0)
 
-/* The text of one callback, for which another thread waits. */
+/* Passes the text of one callback to a waiting thread. */
 struct box {
     pthread_mutex_t lock;
     pthread_cond_t filled;
@@ -60,7 +60,7 @@ static char *take(struct box *box) {
     clock_gettime(CLOCK_REALTIME, &end);
     end.tv_sec += 60;
     pthread_mutex_lock(&box->lock);
-    while (!box->text) CHECK(pthread_cond_timedwait(&box->filled, &box->lock, &end) == 0, "no answer in a minute");
+    while (!box->text) CHECK(pthread_cond_timedwait(&box->filled, &box->lock, &end) == 0, "no result within a minute");
     char *text = box->text;
     box->text = NULL;
     pthread_mutex_unlock(&box->lock);
@@ -100,7 +100,7 @@ static void finish(countersign_client *client) {
     CHECK(countersign_answer(client, 1, "token", NUL) == COUNTERSIGN_CLOSED, "an answer after the close");
 }
 
-/* Texts of callbacks of a client with keepsTexts, which stay valid after the callback. */
+/* The texts that a client with keepsTexts passed to callbacks. They stay valid after the callbacks. */
 struct kept {
     pthread_mutex_t lock;
     pthread_cond_t changed;
@@ -123,7 +123,7 @@ static void keep_question(void *context, uint64_t number, const char *request, s
     keep(context, request, length);
 }
 
-/* Waits for a text that contains `part`. Reads texts after their callbacks have returned. */
+/* Waits for a text that contains `part`. So it reads texts whose callbacks have returned. */
 static void await_kept(struct kept *kept, const char *part) {
     struct timespec end;
     clock_gettime(CLOCK_REALTIME, &end);
@@ -138,12 +138,12 @@ static void await_kept(struct kept *kept, const char *part) {
     pthread_mutex_unlock(&kept->lock);
 }
 
-/* The callbacks of a client, as received. */
+/* The events and token requests that a client's callbacks received, and the token to answer with. */
 struct heard {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     countersign_client *client;
-    char *last[8]; /* events whose name is not log */
+    char *last[8]; /* events except log lines */
     int events, asked;
     char *request;
     const char *token;
@@ -244,7 +244,7 @@ static char *format(const char *form, ...) {
     return text;
 }
 
-/* In a forked child, which has none of the client's threads, each function must return `forked` and not hang or crash. */
+/* A forked child lacks the client's threads. Each function must report the fork there, and not hang or crash. */
 static void fork_once(countersign_client *client) {
     pid_t child = fork();
     if (child == 0) {
@@ -263,13 +263,13 @@ static void fork_once(countersign_client *client) {
 
 static atomic_bool has_forked;
 
-/* With an unknown handle, which allocates no memory: the allocator of the sanitizer does not survive a fork. */
+/* Calls with an unknown handle allocate no memory. The sanitizer's allocator may be locked in a forked child. */
 static void *call_repeatedly(void *handle) {
     while (!has_forked) countersign_call(handle, NULL, 0, NULL, 0, NULL, NULL);
     return NULL;
 }
 
-/* Another thread uses the library meanwhile, so that some children inherit a lock that this thread held. */
+/* Another thread uses the library meanwhile, so that some children are forked while that thread holds a lock. */
 static void fork_with(countersign_client *client) {
     pthread_t thread;
     CHECK(pthread_create(&thread, NULL, call_repeatedly, (void *)-1) == 0, "a thread");
@@ -301,14 +301,14 @@ static void signed_user(char **given) {
     WANT(client, "track", "{\"event\":\"c\",\"kind\":\"fly\"}", "kind must be track");
     WANT(client, "userId", NULL, "{\"value\":null}");
 
-    /* The gateway rejects the token of another user, and the provider is asked for a valid one. */
+    /* The token is another user's. The gateway rejects it, and the client calls the provider. */
     char *user = format("{\"userId\":\"ada\",\"token\":\"%s\",\"traits\":{\"plan\":\"free\"}}", given[6]);
     WANT(client, "identify", user, "{\"value\":\"");
     WANT(client, "userId", NULL, "{\"value\":\"ada\"}");
     WANT(client, "track", "{\"event\":\"c first\",\"properties\":{\"total\":42.5,\"text\":\"\xc3\xa4\"}}", "{\"value\":\"");
     WANT(client, "flush", NULL, "\"delivered\":2,\"ending\":\"drained\",\"queued\":0");
     CHECK(heard.asked == 1 && strstr(heard.request, "\"code\":21") && strstr(heard.request, "\"userId\":\"ada\""), heard.request);
-    /* A call without a callback. Events stay in order. */
+    /* A call without a callback, whose length excludes the last character. Events stay in order. */
     CHECK(countersign_call(client, "track", 5, "{\"event\":\"c second\"}!", 20, NULL, NULL) == COUNTERSIGN_OK, "track");
     WANT(client, "track", "{\"event\":\"c screen\",\"kind\":\"screen\"}", "{\"value\":\"");
     WANT(client, "snapshot", NULL, "\"queued\":2");
@@ -316,7 +316,7 @@ static void signed_user(char **given) {
     WANT(client, "logOut", NULL, "\"delivered\":2");
     WANT(client, "userId", NULL, "{\"value\":null}");
 
-    /* For another user the provider returns only a token of the wrong user. */
+    /* The provider returns ada's token for eve, so eve's event is not sent. */
     WANT(client, "changeUser", "{\"userId\":\"eve\"}", "{\"value\":null}");
     WANT(client, "track", "{\"event\":\"c never\"}", "{\"value\":\"");
     WANT(client, "flush", NULL, "\"queued\":1");
@@ -331,7 +331,7 @@ static void signed_user(char **given) {
     finish(client);
     forget(&heard);
 
-    /* A client that is closed during calls returns their results before the result of the close. */
+    /* Calls that are pending at a close get their results before the result of the close. */
     client = countersign_open_signed_user(configuration, NUL, NULL, hear, &heard, &error, NULL);
     CHECK(client, error);
     struct box flush, track;
@@ -421,7 +421,7 @@ static void bloomreach(char **given) {
     WANT(client, "flush", NULL, "\"delivered\":3");
     WANT(client, "fetchConsents", NULL, "\"id\":\"newsletter\"");
     WANT(client, "fetchInAppMessages", NULL, "\"id\":\"hello\"");
-    /* Reading a customer with a hard id needs the customer's token. The API key is not sufficient. */
+    /* The API key cannot read attributes of a customer with a hard id. */
     WANT(client, "fetchAttributes", "{\"attributes\":[{\"type\":\"property\",\"property\":\"city\"}]}", "\"success\":false");
     WANT(client, "fetchAppInbox", NULL, "\"id\":\"offer\"");
     WANT(client, "markAppInboxAsRead", "{\"messageId\":\"offer\"}", "{\"value\":null}");
@@ -469,7 +469,7 @@ static void kept_texts(char **given) {
     free(configuration);
 }
 
-/* The token requests of a client. The test answers them later, or not at all. */
+/* The numbers of a client's token requests, which the test answers later or never. */
 struct asked {
     pthread_mutex_t lock;
     pthread_cond_t changed;
@@ -482,26 +482,26 @@ static void note(void *context, uint64_t number, const char *request, size_t len
     (void)request;
     (void)length;
     pthread_mutex_lock(&asked->lock);
-    CHECK(asked->count < 32, "more questions than expected");
+    CHECK(asked->count < 32, "more token requests than expected");
     asked->numbers[asked->count++] = number;
     pthread_cond_broadcast(&asked->changed);
     pthread_mutex_unlock(&asked->lock);
 }
 
-/* Waits for a token request. Returns its number. */
+/* Waits for the token request with this index. Returns its number. */
 static uint64_t await_question(struct asked *asked, int index) {
     struct timespec end;
     clock_gettime(CLOCK_REALTIME, &end);
     end.tv_sec += 60;
     pthread_mutex_lock(&asked->lock);
     while (asked->count <= index)
-        CHECK(pthread_cond_timedwait(&asked->changed, &asked->lock, &end) == 0, "no question in a minute");
+        CHECK(pthread_cond_timedwait(&asked->changed, &asked->lock, &end) == 0, "no token request within a minute");
     uint64_t number = asked->numbers[index];
     pthread_mutex_unlock(&asked->lock);
     return number;
 }
 
-/* After an unanswered token request the client asks again, and ignores the late answer. */
+/* After an unanswered token request the client sends another one, and ignores a late answer to the first. */
 static void unanswered(char **given) {
     struct asked asked = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
     char *configuration = format(
@@ -522,7 +522,7 @@ static void unanswered(char **given) {
     free(configuration);
 }
 
-/* A close does not wait for the provider's answer to a query that was begun before. */
+/* A close does not wait for the answer to a token request. */
 static void closed_while_asking(char **given) {
     char *configuration = format(
         "{\"projectToken\":\"%s\",\"authorizationToken\":\"%s\",\"baseUrl\":\"%s\",\"advancedAuthEnabled\":true,\"flushMode\":"
@@ -548,7 +548,7 @@ static void told(void *context, const char *json, size_t length) {
     fflush(stdout);
 }
 
-/* Opens a client of the mode. The signed user is ada. */
+/* Opens a client of this mode. In the mode signed_user the user is ada. */
 static countersign_client *begin(const char *mode, const char *configuration) {
     char *error = NULL;
     countersign_client *client =
@@ -564,7 +564,7 @@ static countersign_client *begin(const char *mode, const char *configuration) {
     return client;
 }
 
-/* Prints the number of each event once it is stored, until it is killed. */
+/* Records events and prints the number of each stored one, until the process is killed. */
 static void record(const char *mode, const char *configuration, const char *round) {
     countersign_client *client = begin(mode, configuration);
     for (long number = 0;; number++) {

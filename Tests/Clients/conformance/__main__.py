@@ -2,9 +2,9 @@
 
     Tests/Clients/conformance [--library .build/debug/libCountersignC.so] [WORD...]
 
-With words, runs only scenarios whose names contain a word. COUNTERSIGN_CONFORMANCE_REPORT names a file that
-gets a line of JSON for each scenario: whether it `passed`, or the `reason` for which it was skipped. Requires
-Linux, whose /proc shows whether another process is idle.
+With words, runs only scenarios whose names contain one of them. The environment variable
+COUNTERSIGN_CONFORMANCE_REPORT is the path of a file to write, with a line of JSON for each scenario: `passed`, or
+the `reason` for which it was skipped. Requires Linux, whose /proc shows whether another process is idle.
 """
 import argparse
 import asyncio
@@ -24,14 +24,14 @@ from stage import Stage  # noqa: E402
 ROOT = Path(__file__).resolve().parents[3]
 # The name of this client in the `clients` of a scenario.
 NAME = "c"
-# The number of seconds that the waits of a scenario may take.
+# Scenarios that wait for more seconds are skipped.
 LONGEST = 3
 AT_ONCE = 4
 TIMES = {"at", "request_times", "next_attempt_in"}
 
 
 def names_of(value):
-    """The names of all members with a value, in a JSON value and the values inside."""
+    """Returns the names of all members that are not null, at any depth of a JSON value."""
     if isinstance(value, list):
         return {name for one in value for name in names_of(one)}
     if isinstance(value, dict):
@@ -40,7 +40,7 @@ def names_of(value):
 
 
 def obstacle(scenario):
-    """The reason why a scenario is not run, or None."""
+    """Returns the reason for skipping a scenario, or None."""
     steps = scenario["steps"]
     if NAME not in scenario.get("clients", [NAME]):
         return scenario["because"]
@@ -51,11 +51,11 @@ def obstacle(scenario):
     if waits > LONGEST or names_of(answers) & {"takes", "hangs"}:
         return f"it waits for more than {LONGEST} s"
     if names_of(steps) & TIMES or waits and scenario.get("configuration", {}).get("flush") != "manual":
-        return "it depends on the length of a back-off, which is random"
+        return "its result depends on the length of a back-off, which is random"
     if re.search(r"jwt \w+ [1-5]?\d\b", json.dumps(scenario)):
         return "a token expires within a minute, and a busy machine may need longer"
     if "fails" in names_of(answers):
-        return "a provider of the C interface returns a token or none, and cannot fail"
+        return "a provider of the C interface returns a token or null, and cannot fail"
     return None
 
 

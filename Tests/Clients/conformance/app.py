@@ -11,11 +11,11 @@ PACKAGE = HERE.parents[2] / "Clients" / "python" / "src"
 
 
 class Refused(Exception):
-    """An error that the client returned for a call. Its text is the error's code."""
+    """The error of a call. Its text is the error's code."""
 
 
 class App:
-    """One run of the app (device.py). `heard` is called with its messages that are not results: events and token requests (`ask`)."""
+    """One process of device.py. Calls `heard` with its messages that are not results: events and token requests."""
 
     def __init__(self, heard):
         self._heard = heard
@@ -43,7 +43,7 @@ class App:
                 self._heard(self, message)
                 continue
             result = self._results.pop(message["id"])
-            # A result is done already if the scenario was cancelled.
+            # The result is already done if the scenario was cancelled.
             if result.done():
                 continue
             if "error" in message:
@@ -81,7 +81,7 @@ class App:
         await self._reader
 
     def look(self):
-        """The context switches of each thread except the reader; None if a thread is running."""
+        """Returns the context switches of each thread but the main one, which reads calls; None if a thread runs."""
         threads = {}
         folder = f"/proc/{self._process.pid}/task"
         for thread in os.listdir(folder):

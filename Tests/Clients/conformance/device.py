@@ -1,8 +1,8 @@
 """The app of a scenario: a client of libcountersign in a process of its own, which can be killed.
 
-The first line on standard input opens the client, `{"mode", "configuration", "provider": true}`. Each later line
-is a call, `{"id", "method", "arguments"}`; its result has the same `id`. `close` and `ping` are methods too.
-`{"answer", "token"}` answers a token request, `{"ask", "request"}`. The client's events are `{"event"}`.
+Reads and writes lines of JSON. The first line opens the client: `{"mode", "configuration", "provider": true}`. Then
+`{"id", "method", "arguments"}` is a call, and its result has the same `id`. `close` and `ping` are methods too.
+`{"ask", "request"}` is a token request, and `{"answer", "token"}` its answer. `{"event"}` is an event of the client.
 """
 import itertools
 import json

@@ -6,7 +6,7 @@ CLOCKS = ("clock_offset", "clock_skew")
 
 
 def difference(expected, observed, resolve, path=""):
-    """The first difference as text, or None. Ignores members of `observed` that `expected` does not have.
+    """Returns the first difference as text, or None. Ignores members of `observed` that `expected` does not have.
 
     `resolve` replaces a text such as `jwt ada 600` by the token that it stands for.
     """

@@ -1,4 +1,4 @@
-"""A local HTTP server that is the event server of all modes and the token server."""
+"""A local HTTP server that receives events in all modes and issues access tokens."""
 import asyncio
 import email.utils
 import gzip
@@ -8,14 +8,14 @@ import urllib.parse
 
 from matching import difference
 
-# More requests than any scenario expects between two checks. A client that retries without waiting would send requests endlessly.
+# More requests than any scenario expects between two checks. Stops a client that retries without waiting.
 MOST_REQUESTS = 2000
-# Seconds until a response, so that the server can detect a second request at the same time.
+# Seconds until a response, so that the server can detect that a client sends two requests at the same time.
 MOMENT = 0.002
 
 
 class Request:
-    """The parts of a request, in any mode, that scenarios check. `events` has pairs of id and name."""
+    """The parts of a request that scenarios check, for all modes. `events` has pairs of id and name."""
 
     def __init__(self, target, headers, body, elapsed):
         path = urllib.parse.urlsplit(target).path
@@ -94,7 +94,7 @@ class Server:
         self._lifetime = scenario.get("token_lifetime")
         self.rules = scenario.get("server", [])
         self.requests, self.delivered, self.duplicates, self.overlaps = [], [], 0, 0
-        # The number of connection events, and of pending responses.
+        # The numbers of callbacks of connections and of pending responses, to detect idleness.
         self.activity, self.busy = 0, 0
         self._stored, self._under_way, self._exchanges = set(), set(), 0
         self.overrun = asyncio.get_running_loop().create_future()
@@ -168,7 +168,7 @@ class Server:
         return True
 
     def _reply(self, rule, request):
-        """The status, header fields and body of the response, or None if the connection is reset."""
+        """Returns status, header fields and body of the response, or None to reset the connection."""
         if "error" in rule:
             return None
         headers = dict(rule.get("headers", {}))
@@ -203,7 +203,7 @@ class Server:
         return 200, {**body, **rule.get("body", {})}
 
     def _exchange(self, token):
-        """Rotates refresh tokens: the active token gets a new one, its parent gets the active one again, an older one an error."""
+        """Rotates refresh tokens: a new one for the active token, the active one for its parent, otherwise an error."""
         serial = int(token[1:]) if token[1:].isdigit() else -1
         if serial < 0 or serial not in (self._exchanges - 1, self._exchanges):
             return 400, {"error": "invalid_grant"}

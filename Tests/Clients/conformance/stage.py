@@ -14,7 +14,7 @@ from server import Server
 BREATH = 0.004
 PATIENCE = 120
 
-# For each mode, the steps that are one call without arguments.
+# The steps of each mode that are a call without arguments, and their methods.
 CALLS = {
     "signed_user": {
         "start_session": "startSession", "background": "enterBackground", "foreground": "enterForeground", "log_out": "logOut",
@@ -69,7 +69,7 @@ class Stage:
         await self._rest()
 
     def _token(self, text):
-        """`jwt ada 600` stands for a token of `ada` that expires 600 seconds after the beginning."""
+        """`jwt ada 600` stands for a token of `ada` that expires 600 seconds after the start."""
         if not isinstance(text, str) or not text.startswith("jwt "):
             return text
         _, subject, seconds = text.split()
@@ -86,7 +86,7 @@ class Stage:
         await self._app.open(self._mode, {**settings, "dataDirectory": self._folder}, "provider" in self._scenario)
         await self._rest()
 
-    # Back-off of 1e6 s, because a short random back-off could end during a scenario. No scenario waits for the end of a back-off.
+    # A back-off that does not end during a scenario. __main__.py skips scenarios that wait for its end.
     _NEVER = {"baseDelay": 1e6, "maximumDelay": 1e6}
 
     def _signed_user(self, given, is_manual):
@@ -149,7 +149,7 @@ class Stage:
     async def _rest(self):
         """Returns when every thread of the client sleeps and no message is in transit.
 
-        The client is another process, which reports no idleness, so this compares two samples of its threads.
+        The client is another process and does not report idleness, so this compares two samples of its threads.
         """
         while True:
             before = (self._server.activity, self._app.messages)
@@ -157,7 +157,7 @@ class Stage:
             await asyncio.sleep(BREATH)
             await self._app.call("ping")
             await self._turns()
-            # Minus the response to the ping, which is a message too.
+            # The response to the ping is a message too, and does not count.
             after = (self._server.activity, self._app.messages - 1)
             if first is not None and first == self._app.look() and before == after and not self._server.busy:
                 return
@@ -248,7 +248,7 @@ class Stage:
         return self._app.begin("sync" if self._mode == "access_token" else "flush")
 
     async def _sent(self, call):
-        """The result of a flush. `sync` reports only whether all locations were sent."""
+        """Returns the result of a flush. `sync` has no ending: it succeeds if all locations were sent."""
         if self._mode != "access_token":
             result = await call
             batches = [{**batch, "user": batch["userId"], "count": batch["events"]} for batch in result["batches"]]
