@@ -335,7 +335,8 @@ export class Sender {
   }
 
   /**
-   * @param {Pick<import('./types.js').Answer, 'meaning' | 'retryAfter'>} answer @param {number} now @param {number} fraction
+   * @param {Pick<import('./types.js').Answer, 'meaning' | 'retryAfter'>} answer
+   * @param {number} now @param {number} fraction
    * @returns {Consequence | null}
    */
   answered({ meaning, retryAfter }, now, fraction) {
@@ -367,7 +368,8 @@ export class Sender {
 
   /**
    * Splits the request. Backs off after a server fault or with `Retry-After` (RFC 9110, section 15.5.14).
-   * @param {UserBatch} current @param {Cause} cause @param {Problem} problem @param {number | null} serverDelay @param {number} now @param {number} fraction
+   * @param {UserBatch} current @param {Cause} cause @param {Problem} problem @param {number | null} serverDelay
+   * @param {number} now @param {number} fraction
    * @returns {Consequence}
    */
   #narrowLater(current, cause, problem, serverDelay, now, fraction) {
@@ -443,7 +445,8 @@ export class Sender {
 
   /**
    * Splits the request until it finds an event that cannot be delivered.
-   * @param {UserBatch} current @param {Cause} cause @param {Problem} problem @param {number} now @param {number} fraction @returns {Consequence}
+   * @param {UserBatch} current @param {Cause} cause @param {Problem} problem
+   * @param {number} now @param {number} fraction @returns {Consequence}
    */
   #narrow(current, cause, problem, now, fraction) {
     this.#current = null;

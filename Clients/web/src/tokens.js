@@ -277,7 +277,8 @@ export class Tokens {
 
   /**
    * Stores the provider's token. Returns the problem if it cannot be used.
-   * @param {string} user @param {Entry} entry @param {string} reason @param {string | null} text @param {Problem} [problem]
+   * @param {string} user @param {Entry} entry @param {string} reason
+   * @param {string | null} text @param {Problem} [problem]
    */
   #returned(user, entry, reason, text, problem) {
     if (problem) return problem;

@@ -61,11 +61,10 @@ class BloomreachClient(Handle):
         return FlushResult._of(self._wait("flush", timeout))
 
     def start_session(self) -> None:
-        """Begins a session."""
+        """Begins a session, and retries projects that are paused after too many rejections."""
         self._wait("startSession")
 
     def end_session(self) -> None:
-        """Ends the session."""
         self._wait("endSession")
 
     @property
@@ -98,7 +97,6 @@ class BloomreachClient(Handle):
         return found
 
     def mark_app_inbox_as_read(self, message_id: str) -> None:
-        """Marks a message as read."""
         self._wait("markAppInboxAsRead", messageId=message_id)
 
     def send_self_check(self, push_token: str) -> None:

@@ -108,7 +108,6 @@ class Client(Handle):
         self._wait("startSession")
 
     def end_session(self) -> None:
-        """Ends the session."""
         self._wait("endSession")
 
     def wipe(self) -> None:

@@ -116,12 +116,11 @@ public final class BloomreachClient extends Client {
         return await("flush", Map.of());
     }
 
-    /** Records {@code session_start} unless a session is open, and {@code installation} once for each customer. */
+    /** Begins a session, and retries projects that are paused after too many rejections. */
     public void startSession() {
         await("startSession", Map.of());
     }
 
-    /** Records {@code session_end} with the duration, if a session is open. */
     public void endSession() {
         await("endSession", Map.of());
     }
@@ -151,7 +150,6 @@ public final class BloomreachClient extends Client {
         return await("fetchAppInbox", Map.of());
     }
 
-    /** Marks a message that {@link #fetchAppInbox} has returned as read. */
     public void markAppInboxAsRead(String messageId) {
         await("markAppInboxAsRead", arguments("messageId", messageId));
     }

@@ -28,7 +28,6 @@ public final class CountersignClient extends Client {
      */
     @FunctionalInterface
     public interface TokenProvider {
-        /** The token, or null. */
         String token(TokenRequest request) throws Exception;
     }
 
@@ -95,7 +94,6 @@ public final class CountersignClient extends Client {
         }
     }
 
-    /** The configuration of a client. */
     public static final class Builder {
         private final Map<String, Object> members = new LinkedHashMap<>();
         private TokenProvider tokenProvider;
@@ -303,7 +301,6 @@ public final class CountersignClient extends Client {
         await("startSession", Map.of());
     }
 
-    /** Ends the session. */
     public void endSession() {
         await("endSession", Map.of());
     }

@@ -13,9 +13,7 @@ public interface TokenStore {
     /** Stores the user's token, and replaces an earlier one. */
     void store(String token, String userId) throws Exception;
 
-    /** Removes a user's token. */
     void remove(String userId) throws Exception;
 
-    /** Removes all tokens. */
     void removeAll() throws Exception;
 }

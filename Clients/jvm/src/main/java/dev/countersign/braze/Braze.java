@@ -101,12 +101,10 @@ public final class Braze {
         subscribers.add(subscriber);
     }
 
-    /** Records an event. */
     public void logCustomEvent(String name) {
         logCustomEvent(name, Map.of());
     }
 
-    /** Records an event. */
     public void logCustomEvent(String name, Map<String, ?> properties) {
         client.track(name, properties).thenAccept(id -> {}).exceptionally(Braze::warn);
     }
