@@ -223,7 +223,7 @@ MODES = {
 
 
 def kill(client, bench, rounds, name, mode):
-    """Kills `rounds` recording processes on one queue. Sends the remaining events, and checks that none is lost."""
+    """Kills `rounds` recording processes on one queue, sends remaining events, and checks that all are stored once."""
     folder, told = bench.folder(f"{name}-{mode}"), set()
     for number in range(rounds):
         # Each process gets a new refresh token, because an earlier process may have used the previous one.

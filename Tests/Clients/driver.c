@@ -123,7 +123,7 @@ static void keep_question(void *context, uint64_t number, const char *request, s
     keep(context, request, length);
 }
 
-/* Waits for a text that contains `part`. So it reads texts whose callbacks have returned. */
+/* Waits for a text that contains `part`, and so reads texts after their callbacks have returned. */
 static void await_kept(struct kept *kept, const char *part) {
     struct timespec end;
     clock_gettime(CLOCK_REALTIME, &end);
@@ -308,7 +308,7 @@ static void signed_user(char **given) {
     WANT(client, "track", "{\"event\":\"c first\",\"properties\":{\"total\":42.5,\"text\":\"\xc3\xa4\"}}", "{\"value\":\"");
     WANT(client, "flush", NULL, "\"delivered\":2,\"ending\":\"drained\",\"queued\":0");
     CHECK(heard.asked == 1 && strstr(heard.request, "\"code\":21") && strstr(heard.request, "\"userId\":\"ada\""), heard.request);
-    /* A call without a callback, whose length excludes the last character. Events stay in order. */
+    /* A call without a callback. The length of its arguments excludes the last character. Events stay in order. */
     CHECK(countersign_call(client, "track", 5, "{\"event\":\"c second\"}!", 20, NULL, NULL) == COUNTERSIGN_OK, "track");
     WANT(client, "track", "{\"event\":\"c screen\",\"kind\":\"screen\"}", "{\"value\":\"");
     WANT(client, "snapshot", NULL, "\"queued\":2");

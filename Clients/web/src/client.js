@@ -170,7 +170,7 @@ export class Countersign {
   }
 
   /**
-   * Sends while there is work. Only one tab may send from disk, and holds a lock. Events in memory need no lock.
+   * Sends while there is work. Only the tab that holds the lock sends from disk. Events in memory need no lock.
    * @param {string} name
    */
   async #campaign(name) {

@@ -227,7 +227,7 @@ function then(request, body) {
 }
 
 /**
- * The size of a row in bytes; 0 if it is damaged.
+ * The size of a row in bytes; 0 if the size is damaged.
  * @param {any} row @returns {number}
  */
 const size = ({ bytes }) => (bytes > 0 ? bytes : 0);

@@ -1,5 +1,5 @@
 /**
- * Limits of an exponential back-off with full jitter, in seconds.
+ * Limits of an exponential back-off with full jitter. Waits are in seconds.
  *
  * @typedef {object} RetryPolicy
  * @property {number} base The longest wait after the first failure. It doubles with each further failure.

@@ -174,7 +174,7 @@ export class Sender {
   }
 
   /**
-   * Whether the event's user is not blocked.
+   * Whether the event may be sent: its user is not blocked.
    * @param {Row} event
    */
   #canTry(event) {

@@ -63,7 +63,7 @@ export class Tokens {
   /** @type {Map<string, Entry>} */
   #entries = new Map();
   #lastGeneration = 0;
-  /** Users who are signing out and for whom no token was set since. */
+  /** Users with a pending log-out, unless a token was set since it began. */
   signingOut = new Set();
   /**
    * `offset`: server clock minus device clock. `base`: device clock minus uptime, at the same moment. Milliseconds.
@@ -312,7 +312,7 @@ export class Tokens {
   }
 
   /**
-   * Whether the token has expired by the server's clock, because the device clock may be wrong.
+   * Whether the token has expired by the server's clock. The device clock may be wrong.
    * @param {string} token
    */
   #isExpired(token, margin = 0) {

@@ -70,7 +70,7 @@ export function watched(store) {
   });
 }
 
-/** A gateway that stores each message once. A response of `respond` replaces its own, and then it stores nothing. */
+/** A gateway that stores each message once, unless `respond` returns another response. */
 export class FakeGateway {
   requests = [];
   stored = new Map();

@@ -2,7 +2,7 @@
 
     Tests/Clients/conformance [--library .build/debug/libCountersignC.so] [WORD...]
 
-With words, runs only scenarios whose names contain one of them. The environment variable
+With words, runs only scenarios whose names contain at least one word. The environment variable
 COUNTERSIGN_CONFORMANCE_REPORT is the path of a file to write, with a line of JSON for each scenario: `passed`, or
 the `reason` for which it was skipped. Requires Linux, whose /proc shows whether another process is idle.
 """

@@ -94,7 +94,7 @@ class Server:
         self._lifetime = scenario.get("token_lifetime")
         self.rules = scenario.get("server", [])
         self.requests, self.delivered, self.duplicates, self.overlaps = [], [], 0, 0
-        # The numbers of callbacks of connections and of pending responses, to detect idleness.
+        # The number of connection events and the number of pending responses, to detect idleness.
         self.activity, self.busy = 0, 0
         self._stored, self._under_way, self._exchanges = set(), set(), 0
         self.overrun = asyncio.get_running_loop().create_future()

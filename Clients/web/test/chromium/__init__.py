@@ -437,7 +437,7 @@ def users(browser, stand):
 
 
 def leave(browser, stand):
-    """A page is left, and another one closed, before its events were sent in the usual way."""
+    """Pages are left or closed before the client has sent their events."""
     visit = Visit(browser, stand)
     page = visit.open()
     run(page, "token => client.changeUser('ada', token)", stand.gateway.token("ada"))

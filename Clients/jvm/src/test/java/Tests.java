@@ -322,7 +322,7 @@ public final class Tests {
         return levels;
     }
 
-    /** Returns a list whose elements throw this. In Kotlin checked exceptions need no declaration. */
+    /** Returns a list whose elements throw `failure`. In Kotlin checked exceptions need no declaration. */
     static List<Object> thrower(Throwable failure) {
         return new java.util.AbstractList<Object>() {
             @Override
@@ -660,7 +660,7 @@ public final class Tests {
         return CompletableFuture.completedFuture(null);
     }
 
-    /** Records until the process is killed, and prints the numbers of stored events. With `send`, sends the rest. */
+    /** Records until killed, and prints the numbers of stored events. With `send`, sends the remaining events. */
     static void record(String mode, String folder, String number) {
         Client client = clientOf(mode, folder);
         if (number.equals("send")) {

@@ -161,7 +161,7 @@ public final class CountersignClient extends Client {
         }
 
         final TokenStore store;
-        /** Users who are signing out and for whom the app has not set a token since. */
+        /** Users with a pending log-out, unless the app has set a token since it began. */
         private final Set<String> signingOut = new HashSet<>();
         private volatile int removals;
 

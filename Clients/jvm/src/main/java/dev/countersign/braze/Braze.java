@@ -60,7 +60,7 @@ public final class Braze {
         instance = null;
     }
 
-    /** Logs exceptions instead of throwing, as Braze's methods do. A call after {@link #shutdown} is logged too. */
+    /** Logs exceptions, because Braze's methods do not throw. A call after {@link #shutdown} is logged too. */
     private static void attempt(Runnable work) {
         try {
             work.run();
