@@ -197,6 +197,18 @@ struct RecorderTests {
         #expect(bench.gateway.stored.allSatisfy { $0.anonymousId == ownID })
     }
 
+    @Test func anEventIsNotWrittenBeforeItsUser() async throws {
+        let (bench, client) = try Bench.open()
+        let recorder = client.pipeline.recorder
+        // The writer waits after it has written an earlier identity.
+        recorder.writing.withLock {
+            client.identify(userID: "ada")
+            #expect(recorder.nextBatch()?.events.isEmpty == nil)
+        }
+        await client.flush()
+        #expect(bench.gateway.stored.map(\.userId) == ["ada"])
+    }
+
     @Test(.timeLimit(.minutes(1))) func eventsAreWrittenBeforeTheStorageThreadHasStarted() async throws {
         let bench = try Bench()
         let storage = bench.makeStorage()

@@ -42,6 +42,14 @@ extension Recorder {
         }
     }
 
+    /// Writes the identity, and takes the oldest waiting events. Nil if a retry is scheduled.
+    private func identifiedBatch() -> (events: [EventRecord], deviceID: String, isProvisional: Bool)? {
+        while writeIdentity() {
+            if let batch = nextBatch() { return batch }
+        }
+        return nil
+    }
+
     /// Appends the oldest waiting events to the log, with `writing` held. False if a retry is scheduled.
     func writeBatch() -> Bool {
         // Another process may have opted out.
@@ -50,8 +58,7 @@ extension Recorder {
             _ = discard()
             return writeIdentity()
         }
-        guard writeIdentity() else { return false }
-        let (batch, deviceID, isProvisional) = nextBatch()
+        guard let (batch, deviceID, isProvisional) = identifiedBatch() else { return false }
         if batch.isEmpty { return true }
         let rendered = batch.map { event in
             RenderedEvent(

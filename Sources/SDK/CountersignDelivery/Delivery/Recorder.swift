@@ -295,8 +295,9 @@ package final class Recorder: Sendable {
 // MARK: The device's id
 
 extension Recorder {
-    func nextBatch() -> (events: [EventRecord], deviceID: String, isProvisional: Bool) {
+    func nextBatch() -> (events: [EventRecord], deviceID: String, isProvisional: Bool)? {
         state.withLock { state in
+            guard state.user.unwrittenRevision == nil else { return nil }
             let deviceID = state.deviceID ?? DeviceID(text: UUIDv7.make(), isProvisional: true)
             let batch = state.unwritten.begin(maximum: Self.batchEvents)
             if batch.contains(where: { $0.userID == nil }) { state.deviceID = deviceID }
