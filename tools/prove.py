@@ -101,7 +101,7 @@ ROWS = {
                     "Acknowledged events are stored once, and no reader passes an event that is not yet visible."),
     "database": Row("cluster", 100, 10, tool("torture database"), "gateway-answers-early", ONCE),
     "wire": Row("cluster", 20, 5, tool("torture wire"), "gateway-answers-early", "A gateway without its database acknowledges nothing."),
-    "unknown": Row("cluster", 100, 10, tool("torture unknown"), "gateway-answers-early", "Lost answers of commits store nothing twice (rounds are seconds)."),
+    "unknown": Row("cluster", 100, 10, tool("torture unknown"), "gateway-stores-twice", "Lost answers of commits store nothing twice (rounds are seconds)."),
     "failover": Row("cluster", 20, 2, tool("torture failover"), "gateway-answers-early", "A synchronous standby has all acknowledged events."),
     "rolling": Row("cluster", 20, 5, tool("torture rolling"), "reader-passes-horizon", "Restarts of each gateway lose nothing."),
     "clocks": Row("cluster", 20, 10, tool("torture clocks"), "refresh-ignores-generation", "Clocks an hour apart lose no lease and no session."),
