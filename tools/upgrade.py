@@ -275,8 +275,6 @@ def built(commit):
 
 def main(arguments):
     options = parse(arguments, "upgrade", __doc__, rounds=20, earlier="", postgresql=0, package="")
-    if not options.earlier:
-        raise SystemExit("upgrade: name the earlier commit or program with --earlier")
     options.earlier = Path(options.earlier) if "/" in options.earlier else built(options.earlier)
     folder, server = workshop("/var/tmp/countersign-"), None
     receiver = Deliveries()
