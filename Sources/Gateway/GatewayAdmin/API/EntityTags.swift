@@ -26,8 +26,7 @@ struct EntityTags {
     }
 
     private static func names(_ tag: Substring.UTF8View, _ current: String) -> Bool {
-        // All current tags have the same length, so a longer tag with the same beginning differs only by a
-        // suffix.
+        // All current tags have the same length, so a longer tag with the same beginning differs only by a suffix.
         tag.elementsEqual(current.utf8)
             || tag.starts(with: (current.dropLast() + "-").utf8) && tag.last == UInt8(ascii: "\"")
     }

@@ -19,8 +19,7 @@ package enum EventIdentifier {
             self = .absent
             return
         }
-        // Integers are equivalent to their decimal digits. Other numbers have no unique text and are
-        // rejected.
+        // Integers are equivalent to their decimal digits. Other numbers have no unique text and are rejected.
         if let digits = node.integer {
             self = .value(digits)
             return

@@ -67,8 +67,7 @@ extension NetworkAddress {
 
     private static let unreachable = [
         "169.254.0.0/16", "fe80::/10",
-        // Metadata services outside of the link-local range: Alibaba, Oracle, Azure, AWS and Google over
-        // IPv6.
+        // Metadata services outside of the link-local range: Alibaba, Oracle, Azure, AWS and Google over IPv6.
         "100.100.100.200", "192.0.0.192", "168.63.129.16", "fd00:ec2::254", "fd20:ce::254",
     ].compactMap { AddressRange($0) }
 

@@ -95,8 +95,7 @@ package struct ConsumerRows {
         milliseconds: Int64
     ) throws -> Bool {
         let filter = settings.filter
-        // A random generation, so that a lease on a deleted consumer is not valid for a new consumer of the
-        // same name.
+        // A random generation, so that a lease on a deleted consumer is not valid for a new consumer of the same name.
         let hasGeneration = generation != "0"
         var values =
             Self.key(id) + [
