@@ -320,14 +320,15 @@ struct EnforcementTests {
         #expect(known.sum(since: 0) == KnownTokens.Sum(users: 1, lost: 1))
     }
 
-    @Test func anOptionalAppIsNotReturned() throws {
+    @Test func anOptionalAppIsNotReturnedAndCausesNoAlert() throws {
         var plan = required(10)
         plan.state = .optional
         plan.rampPercent = 100
-        let bench = try bench(plan)
+        let bench = try bench(plan, sendsAlerts: true)
         bench.see(1_000, rejected: 1_000)
+        bench.see(users: 1_000, lost: 1_000)
         bench.look(after: 1_000)
-        #expect(bench.changes.withLock { $0 } == 0)
+        #expect(bench.changes.withLock { $0 } == 0 && bench.sent.withLock { $0.isEmpty })
     }
 
     @Test func anAlertIsRetriedUntilAcceptedAlsoAfterARestart() throws {

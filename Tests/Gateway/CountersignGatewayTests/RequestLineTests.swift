@@ -26,30 +26,24 @@ struct RequestLineTests {
 
     /// `HeadParserTests` covers every malformed head.
     @Test(arguments: [
-        "GET  /livez HTTP/1.1", "CONNECT a:443 HTTP/1.1", "GET /livez HTTP/2.0", "GET /livez%00 HTTP/1.1",
-        "GET /livez% HTTP/1.1", "GET /livez%2 HTTP/1.1", "GET /livez%zz HTTP/1.1",
+        ("GET  /livez HTTP/1.1", 400), ("CONNECT a:443 HTTP/1.1", 501), ("GET /livez HTTP/2.0", 505),
+        ("GET /livez%00 HTTP/1.1", 400), ("GET /livez% HTTP/1.1", 400), ("GET /livez%2 HTTP/1.1", 400),
+        ("GET /livez%zz HTTP/1.1", 400),
     ])
-    func anInvalidRequestLineIsRejected(line: String) throws {
-        let all = try answers(to: "\(line)\r\nHost: a\r\n\r\n")
-        #expect(all.count <= 1)
-        for answer in all { #expect([400, 501, 505].contains(answer.status)) }
+    func anInvalidRequestLineIsRejected(line: String, status: Int) throws {
+        #expect(try answers(to: "\(line)\r\nHost: a\r\n\r\n").map(\.status) == [status])
     }
 
     @Test(arguments: [
-        "", "a/b", "u@a", "a,b", "a b", "a:b", "a:", "a:99999", "a:1:2", "[::1", "[::1]x", "[1.2.3.4]",
+        "", "a/b", "u@a", "a,b", "a b", "a:b", "a:99999", "a:1:2", "[::1", "[::1]x", "[1.2.3.4]",
         "[::g]", "a?b", "a#b", "a%41", "é", "http://a", ":80", "\\a", "a;b", "a\"b",
     ])
     func anInvalidHostIsRejected(host: String) throws {
-        let all = try answers(to: "GET /livez HTTP/1.1\r\nHost: \(host)\r\n\r\n")
-        if host == "a:" {
-            #expect(all.first?.status == 200)
-        } else {
-            #expect(all.map(\.status) == [400])
-        }
+        #expect(try answers(to: "GET /livez HTTP/1.1\r\nHost: \(host)\r\n\r\n").map(\.status) == [400])
     }
 
     @Test(arguments: [
-        "a", "collect.example", "collect.example:8787", "127.0.0.1:1", "[::1]", "[::1]:8787",
+        "a", "a:", "collect.example", "collect.example:8787", "127.0.0.1:1", "[::1]", "[::1]:8787",
         "my_service.local",
     ])
     func aValidHostIsAccepted(host: String) throws {

@@ -71,7 +71,7 @@ struct SubjectPublicKeyInfoTests {
     }
 
     @Test func anEd25519KeyHas32BytesAndNoParameters() throws {
-        guard case .ed25519(let key) = TestKeys.ed.publicKey.material else { return }
+        let key = try #require(TestKeys.ed.publicKey.edwardsKey)
         #expect(code(ed25519, key: key) == nil)
         #expect(code(ed25519 + null, key: key) == .unreadableKey)
         for other in [[], Array(key.dropLast()), key + [0]] {
@@ -82,7 +82,7 @@ struct SubjectPublicKeyInfoTests {
     }
 
     @Test func aP256KeyIsAPointWithOnlyItsCurveAsParameter() throws {
-        guard case .p256(let point) = TestKeys.ec.publicKey.material else { return }
+        let point = try #require(TestKeys.ec.publicKey.point)
         let (x, y) = (Array(point[1..<33]), Array(point[33...]))
         let parity = y[31] & 1
         #expect(code(ec + p256, key: point) == nil)
@@ -96,7 +96,7 @@ struct SubjectPublicKeyInfoTests {
     }
 
     @Test func anRSAKeyHasExactlyTwoIntegers() throws {
-        guard case .rsa(let modulus, let exponent) = TestKeys.rsa.publicKey.material else { return }
+        let (modulus, exponent) = try #require(TestKeys.rsa.publicKey.rsaNumbers)
         let numbers = Self.der(0x02, [0] + modulus) + Self.der(0x02, exponent)
         let key = Self.der(0x30, numbers)
         for identifier in [rsa, rsa + null] { #expect(code(identifier, key: key) == nil) }

@@ -31,6 +31,14 @@ enum TestKeys {
     }
 }
 
+extension PublicKey {
+    var point: [UInt8]? { if case .p256(let point) = material { point } else { nil } }
+    var edwardsKey: [UInt8]? { if case .ed25519(let key) = material { key } else { nil } }
+    var rsaNumbers: (modulus: [UInt8], exponent: [UInt8])? {
+        if case .rsa(let modulus, let exponent) = material { (modulus, exponent) } else { nil }
+    }
+}
+
 extension KeyRing {
     /// The public keys of these pairs, each with its index as id.
     init(_ keys: [SigningKey]) {

@@ -36,12 +36,13 @@ struct EventColumnsTests {
         #expect(try log.store([batch], counting: nil)[0].accepted == 1)
     }
 
-    /// Proofs as a follower reads them, twice.
+    /// Proofs as a follower and as a list of the newest events read them.
     private func proofs() throws -> [[EventProof?]] {
         let reader = SQLiteEventLog(readers: SQLiteReaders(path: path), runs: OpenIndexRuns())
+        let (query, limit) = (EventQuery(appID: "shop"), 100)
         return [
-            try reader.follow(EventQuery(appID: "shop"), after: 0, limit: 100).events.map(\.proof),
-            try reader.follow(EventQuery(appID: "shop"), after: 0, limit: 100).events.map(\.proof),
+            try reader.follow(query, after: 0, limit: limit).events.map(\.proof),
+            try reader.newest(query, before: nil, limit: limit).events.reversed().map(\.proof),
         ]
     }
 

@@ -196,8 +196,10 @@ struct SQLiteConnectionTests {
             struct Ended: Error {}
             let reader = try SQLiteConnection(path: path)
             #expect(throws: Ended.self) { try reader.copy(to: path + "-other") { throw Ended() } }
-            try? FileManager.default.removeItem(atPath: path + "-other")
-            // The aborted copy holds no lock.
+            // The aborted copy is empty, and holds no lock.
+            let other = try SQLiteConnection(path: path + "-other")
+            defer { try? FileManager.default.removeItem(atPath: path + "-other") }
+            #expect(try other.first("SELECT count(*) FROM sqlite_schema") { $0.int(0) } == 0)
             #expect(try writer.first("PRAGMA wal_checkpoint(TRUNCATE)") { $0.int(0) } == 0)
         }
     }

@@ -108,8 +108,6 @@ struct DamagedRowTests {
         let original = try Bench()
         let file = try await makeQueue(original)
         let saved = try Data(contentsOf: file)
-        let arrivedBefore = original.gateway.events.count
-        #expect(arrivedBefore == 0)
         var random = SeededGenerator(seed: 7)
         for column in columns {
             let isNumber =
@@ -129,6 +127,7 @@ struct DamagedRowTests {
                     return "CAST(substr(CAST(\(column) AS BLOB), 1, \(byte) - 1) || x'\(new)' || "
                         + "substr(CAST(\(column) AS BLOB), \(byte) + 1) AS \(column == "body" ? "BLOB" : "TEXT"))"
                 }
+            var changes = 0
             for value in types + flips {
                 let bench = try Bench()
                 let directory = bench.configuration.instanceDirectory
@@ -144,7 +143,9 @@ struct DamagedRowTests {
                         key.map { "\($0) = (SELECT max(\($0)) FROM \(table) WHERE \($0) <> 'recorded')" }
                         ?? (table == "lease" ? "id = 1" : "seq = (SELECT min(seq) FROM \(table))")
                     // The update fails for a duplicate key or an invalid rowid type.
-                    try? database.execute("UPDATE \(table) SET \(column) = \(value) WHERE \(row)")
+                    guard (try? database.run("UPDATE \(table) SET \(column) = \(value) WHERE \(row)")) != nil
+                    else { return }
+                    changes += database.changes
                 }
                 if table == "lease" {
                     // The lease holder is alive, so only time can end the lease.
@@ -158,6 +159,7 @@ struct DamagedRowTests {
                     "\(table).\(column) = \(value): \(missing)")
                 #expect(snapshot.recorded >= 0 && snapshot.sent >= 0 && snapshot.queued >= 0)
             }
+            #expect(changes > 10, "\(table).\(column)")
         }
     }
 
@@ -255,8 +257,7 @@ struct DamagedRowTests {
             }
             let queue = try bench.openQueue()
             try append(queue)
-            #expect(try queue.value(of: .evictedByAge) == 0, "\(String(decoding: damaged, as: UTF8.self))")
-            if try queue.value(of: .evictedByAge) > 0 { break }
+            try #require(try queue.value(of: .evictedByAge) == 0, "bit \(bit)")
         }
     }
 
@@ -273,8 +274,7 @@ struct DamagedRowTests {
             }
             let queue = try bench.openQueue()
             let values = try EventQueue.Counter.allCases.map { try queue.storedValue(of: $0) }
-            #expect(values.allSatisfy { 0...1_000 ~= $0 || $0 <= 100_000 }, "\(counter) \(values)")
-            #expect(values.allSatisfy { $0 >= 0 && $0 < 1 << 40 }, "\(counter) \(values)")
+            #expect(values.allSatisfy { 0...100_000 ~= $0 }, "\(counter) \(values)")
         }
     }
 

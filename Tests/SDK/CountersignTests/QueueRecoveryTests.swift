@@ -51,9 +51,11 @@ struct QueueRecoveryTests {
         case .garbage, .wrongSchema, .empty:
             #expect(arrived.isEmpty)
         }
-        if snapshot.salvaged > 0 || [.garbage, .wrongSchema].contains(damage) {
-            #expect(snapshot.damagedFiles == 1)
-        }
+        // SQLite does not notice damage to the text of an event or to an unused page.
+        let isNoticed =
+            [.oneBit, .onePage].contains(damage)
+            ? snapshot.salvaged > 0 : ![.journalGarbage, .walGarbage, .empty].contains(damage)
+        #expect(snapshot.damagedFiles == (isNoticed ? 1 : 0))
         let third = try SQLiteConnection(path: file.path)
         #expect(try third.first("PRAGMA integrity_check") { row throws(SQLiteError) in row.text(0) } == "ok")
     }

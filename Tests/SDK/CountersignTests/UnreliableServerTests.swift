@@ -59,7 +59,6 @@ struct UnreliableServerTests {
         let stored = Set(gateway.stored.map(\.messageId))
         #expect(stored.union(quarantined).count == 1_000)
         #expect(quarantined.isSubset(of: refused.withLock { $0 }))
-        #expect(gateway.stored.count == stored.count)
         #expect(gateway.duplicates > 0, "lost answers lead to events that are sent twice")
         let snapshot = await client.snapshot()
         #expect(snapshot.sent + snapshot.quarantined == 1_000)

@@ -120,10 +120,13 @@ struct QuickStartTests {
             }
         }
         #expect(error?.code == .notSupported)
-        exponea.fetchConsents { (result) in
-            switch result {
-            case .success(let response): #expect(response.consents.isEmpty)
-            case .failure(let error): Issue.record("\(error.localizedDescription)")
+        try await completion { end in
+            exponea.fetchConsents { (result) in
+                switch result {
+                case .success(let response): #expect(response.consents.isEmpty)
+                case .failure(let error): Issue.record("\(error.localizedDescription)")
+                }
+                end(())
             }
         }
         let messages: [MessageItem] = try await result { exponea.fetchAppInbox(completion: $0) }
