@@ -3,6 +3,7 @@ import CountersignGatewayTesting
 import CountersignJOSE
 import Foundation
 import GatewayTestSupport
+import TestSupport
 import Testing
 
 @testable import CountersignGateway
@@ -232,13 +233,14 @@ struct EnforcementTests {
 
     /// Compares with a model that checks every user.
     @Test func countsByTheSecondEqualCountsOverAllUsers() {
+        var random = SeededGenerator(seed: 7)
         var known = KnownTokens()
         var users: [Int: (seen: Int64, hasLost: Bool)] = [:]
         var now = start
         for round in 0..<20_000 {
-            now += Int64.random(in: -500...2_000)
-            let user = Int.random(in: 0..<300)
-            let isLost = users[user] != nil && Bool.random()
+            now += Int64.random(in: -500...2_000, using: &random)
+            let user = Int.random(in: 0..<300, using: &random)
+            let isLost = users[user] != nil && Bool.random(using: &random)
             known.note(
                 UInt64(user), of: "\(user)", isLost ? .rejected : .accepted, isLost ? .expired : nil,
                 atMilliseconds: now)

@@ -1,6 +1,7 @@
 import CountersignCore
 import CountersignGatewayTesting
 import GatewayTestSupport
+import TestSupport
 import Testing
 
 @testable import CountersignGateway
@@ -49,9 +50,12 @@ struct RateLimiterTests {
         let (cost, depth): (UInt64, UInt64) = (500_000_000, 5_000_000_000)
         var exact: [Int: UInt64] = [:]
         var (allowed, excess) = (0, 0)
+        var random = SeededGenerator(seed: 7)
         for _ in 0..<50_000 {
-            if Int.random(in: 0..<40) == 0 { clock.advance(milliseconds: .random(in: 1...3_000)) }
-            let key = Bool.random() ? Int.random(in: 0..<8) : Int.random(in: 0..<4 * capacity)
+            if Int.random(in: 0..<40, using: &random) == 0 {
+                clock.advance(milliseconds: .random(in: 1...3_000, using: &random))
+            }
+            let key = Int.random(in: 0..<(Bool.random(using: &random) ? 8 : 4 * capacity), using: &random)
             guard limiter.take(key) == .allowed else { continue }
             let now = clock.nanoseconds.withLock { $0 }
             let full = max(exact[key] ?? now, now) + cost
