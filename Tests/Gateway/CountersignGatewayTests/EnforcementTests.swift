@@ -374,14 +374,6 @@ struct EnforcementTests {
         #expect(bench.sent.withLock { $0.count } == attempts)
     }
 
-    @Test func anAlertIsAbandonedAfterSixAttempts() throws {
-        let bench = try bench(required(10, minimum: 1), sendsAlerts: true)
-        bench.see(users: 10, lost: 10)
-        bench.outcome.withLock { $0 = .rejected("it answered 500") }
-        for _ in 0..<20 { bench.look(after: 6 * 60 * minute) }
-        #expect(bench.sent.withLock { $0.map(\.attempt) } == [1, 2, 3, 4, 5, 6])
-    }
-
     @Test func aGatewayReturnsAnAppToOptionalAndSendsASignedAlert() throws {
         let fixture = try GatewayFixture(.standard, enforcement: .required)
         let first = try WebhookServer { _ in .answer(204) }

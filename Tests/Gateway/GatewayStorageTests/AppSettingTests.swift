@@ -22,7 +22,7 @@ struct AppSettingTests {
 
     private func text(_ json: JSONValue) -> String { String(decoding: json.bytes, as: UTF8.self) }
 
-    @Test func anAuditEntryHasTheOldAndNewValues() throws {
+    @Test func anAuditEntryOfAChangeHasTheOldAndNewValues() throws {
         var rules: [TokenRules] = [TokenRules()]
         for seconds in [60, 120] {
             var next = TokenRules()
@@ -30,6 +30,9 @@ struct AppSettingTests {
             rules.append(next)
             try apps.setTokenRules(next, for: "shop")
         }
+        // Neither changes a setting.
+        try apps.setTokenRules(rules[2], for: "shop")
+        try apps.setRules(AppRules(), of: "shop")
         let entries = try apps.auditLog.entries(limit: 2)
         #expect(entries.map(\.before) == [text(rules[1].json), text(rules[0].json)])
         #expect(entries.map(\.after) == [text(rules[2].json), text(rules[1].json)])

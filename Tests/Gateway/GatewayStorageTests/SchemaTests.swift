@@ -88,17 +88,4 @@ struct SchemaTests {
         ) { $0.int(0) }
         #expect(gaps == [1, 0, 0])
     }
-
-    @Test func unchangedSettingsAreNotAudited() throws {
-        let apps = try AppDirectory(dataDirectory: folder.path + "/data")
-        _ = try apps.createApp(id: "shop")
-        var rules = TokenRules()
-        rules.accessSeconds = 60
-        for _ in 0..<2 { try apps.setTokenRules(rules, for: "shop") }
-        try apps.setRules(AppRules(), of: "shop")
-        #expect(try apps.auditLog.entries(limit: 9).map(\.action) == ["tokens.rules", "app.create"])
-        rules.accessSeconds = 0
-        #expect(throws: GatewayError.self) { try apps.setTokenRules(rules, for: "shop") }
-        #expect(throws: GatewayError.self) { try apps.setTokenRules(TokenRules(), for: "none") }
-    }
 }

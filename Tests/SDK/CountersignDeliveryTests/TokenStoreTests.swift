@@ -75,8 +75,9 @@ struct TokenStoreTests {
     @Test(arguments: ["", "a b", "a\r\nb", "a\u{0}b", "tök.en.x", String(repeating: "a", count: 16_385)])
     func textThatIsInvalidInAHeaderOrTooLongIsNotAToken(text: String) {
         #expect(SignedToken(text) == nil)
-        #expect(SignedToken(String(repeating: "a", count: 16_384)) != nil)
     }
+
+    @Test func aTokenMayHave16KiB() { #expect(SignedToken(String(repeating: "a", count: 16_384)) != nil) }
 
     @Test func aTokensDescriptionsNeverContainItsText() throws {
         let token = try #require(SignedToken("header.payload.signature"))

@@ -272,21 +272,6 @@ struct ExponeaSampleTests {
         await finish()
     }
 
-    @Test func aSettingWithoutEffectIsReportedOnceAndTheOthersWork() async throws {
-        var map = map
-        map["automaticSessionTracking"] = false
-        map["requirePushAuthorization"] = true
-        map["pushTokenTrackingFrequency"] = "EVERY_LAUNCH"
-        #expect(try Exponea.shared.configure(map: map))
-        let silent = logger.lines.filter { $0.contains(" has no effect: ") }
-        #expect(silent.map { $0.prefix { $0 != " " } } == ["flushMaxRetries", "requirePushAuthorization"])
-        Exponea.shared.trackPushToken("aa")
-        Exponea.shared.trackPushToken("aa")
-        #expect(try await flush().isComplete)
-        #expect(try storedNames() == ["notification_state", "notification_state"])
-        await finish()
-    }
-
     @Test func sessionsInstallationAndPushTokensReachTheGateway() async throws {
         configure(advancedAuthEnabled: false)
         Exponea.shared.trackSessionStart()

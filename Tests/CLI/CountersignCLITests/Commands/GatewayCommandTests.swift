@@ -221,11 +221,6 @@ struct GatewayCommandTests {
         #expect(!FileManager.default.fileExists(atPath: folder.path + "/secret"))
     }
 
-    @Test func requiringTokensWithoutAKeyIsPointedOut() async {
-        _ = await run("app create shop")
-        #expect(await run("enforcement set shop required --yes").1.talk.contains("countersign key add shop"))
-    }
-
     @Test(arguments: [
         ("required", "required --percent 10", false),
         ("required --percent 10", "required --percent 11", true),

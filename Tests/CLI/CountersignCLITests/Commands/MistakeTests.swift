@@ -212,7 +212,7 @@ struct MistakeTests {
     }
 
     @Test func enforcementWithoutAKeyIsWarnedAboutUnlessASetIsFollowed() async {
-        let warning = "shop has no key"
+        let warning = "shop has no key, so every token is rejected. Next: countersign key add shop"
         #expect(await run("enforcement", "set", "shop", "required", "--yes").io.talk.contains(warning))
         #expect(await run("key", "follow", "shop", "https://id.example.com/j").code == .done)
         #expect(await run("enforcement", "set", "shop", "disabled", "--yes").code == .done)

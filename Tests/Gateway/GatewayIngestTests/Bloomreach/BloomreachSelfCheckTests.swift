@@ -56,15 +56,6 @@ struct BloomreachSelfCheckTests {
         #expect(request.headers["webhook-signature"] == "v1," + Data(code).base64EncodedString())
     }
 
-    /// The example of the Standard Webhooks libraries.
-    @Test func theSignatureIsThatOfTheSpecification() throws {
-        let key = try #require(WebhookSignature.key("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"))
-        let headers = WebhookSignature.headers(
-            id: "msg_p5jXN8AQM9LWM0D4loKWxJek", timestamp: 1_614_265_330,
-            body: Array(#"{"test": 2432232314}"#.utf8), keys: [key])
-        #expect(headers.last?.value == "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=")
-    }
-
     @Test func aMissingWebhookIsReported() throws {
         let answer = try #require(check())
         guard case .missingData(let text) = ShippedClient.outcome(answer) else {

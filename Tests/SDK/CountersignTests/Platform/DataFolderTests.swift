@@ -70,6 +70,9 @@ struct DataFolderTests {
         let error = #expect(throws: CountersignError.self) { try bench.makeClient() }
         #expect(error?.code == .invalidConfiguration)
         #expect(error?.detail.contains("app group") == true)
+    }
+
+    @Test func theContainerOfAnAppIsNotThatOfAnAppGroup() {
         #expect(!DataFolder.isInAppGroup("/var/mobile/Containers/Data/Application/5D9E-11/Library"))
     }
 
