@@ -133,7 +133,7 @@ struct VendorSampleTests {
         await finish()
     }
 
-    @Test func emptyRefreshHeadersSendNone() async throws {
+    @Test func withEmptyRefreshHeadersOnlyContentTypeIsSent() async throws {
         let transport = start({
             VendorSamples.refreshHeaders()
             BGGeo.shared.setConfig { config in
@@ -348,7 +348,7 @@ struct VendorSampleTests {
         await finish()
     }
 
-    @Test func aPayloadThatNamesNoRefreshTokenIsWarnedOfOnce() async throws {
+    @Test func aRefreshPayloadWithoutThePlaceholderIsReportedOnce() async throws {
         let lines = Lock<[String]>([])
         BGGeo.shared.override {
             $0.log = CountersignLog(isEnabled: { $0 == .warning }) { _, line, _ in

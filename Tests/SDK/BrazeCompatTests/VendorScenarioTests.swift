@@ -67,7 +67,7 @@ struct VendorScenarioTests {
         await braze.close()
     }
 
-    @Test func optionalDeliversAndReports() async throws {
+    @Test func withOptionalEnforcementAnExpiredTokenIsReportedAndTheEventStored() async throws {
         let fixture = try GatewayFixture(enforcement: .optional)
         let delegate = SampleDelegate { _ in "still.no.good" }
         VendorSamples.register(delegate, configuration: fixture.brazeConfiguration)

@@ -177,7 +177,7 @@ struct BloomreachGatewayTests {
         #expect(reads == ["a"])
     }
 
-    @Test func refusedCustomerTokensAreNamed() async throws {
+    @Test func theErrorOfARejectedCustomerTokenHasItsCodeAndNotTheToken() async throws {
         try edit { _ in }
         #expect(await client.flush().isComplete)
         let cases: [(String, CountersignError.Code, AuthErrorCode)] = [

@@ -130,7 +130,7 @@ struct BloomreachProviderTests {
         ("YOUR JWT TOKEN", "Bearer YOUR JWT TOKEN"), ("a.b.c", "Bearer a.b.c"),
         ("Bearer a.b.c", "Bearer a.b.c"),
     ])
-    func tokensAreSentUnchanged(token: String, header: String) async throws {
+    func theBearerPrefixIsAddedOnce(token: String, header: String) async throws {
         let device = try device { token }
         _ = try await device.client.fetchAppInbox()
         #expect(device.requests.map { $0.header("Authorization") } == [header])

@@ -47,7 +47,7 @@ struct BloomreachRequestTests {
     }
 
     // POST /track/v2/projects/<projectToken>/customers for tracking of customer data
-    @Test func customerUpdate() async throws {
+    @Test func customerUpdateIsSentAsDocumented() async throws {
         let device = try device()
         device.client.identifyCustomer(["registered": "ada"], properties: ["first_name": "Ada"])
         await device.client.flush()
@@ -62,7 +62,7 @@ struct BloomreachRequestTests {
     }
 
     // POST /track/v2/projects/<projectToken>/customers/events for tracking of event data
-    @Test func event() async throws {
+    @Test func eventIsSentAsDocumented() async throws {
         let device = try device()
         device.client.identifyCustomer(["registered": "ada"])
         device.client.trackEvent("purchase", properties: ["total": 42.5], timestamp: 1_700_000_000.25)
@@ -76,7 +76,7 @@ struct BloomreachRequestTests {
     }
 
     // POST /track/v2/projects/<projectToken>/campaigns/clicks for tracking campaign events
-    @Test func campaignClick() async throws {
+    @Test func campaignClickIsSentAsDocumented() async throws {
         let device = try device()
         device.client.identifyCustomer(["registered": "ada"])
         let link = try #require(URL(string: "https://shop.example.com/?xnpe_cmp=abc&utm_source=mail"))
@@ -93,7 +93,7 @@ struct BloomreachRequestTests {
     }
 
     // POST /data/v2/projects/<projectToken>/customers/attributes for fetching customer attributes
-    @Test func attributes() async throws {
+    @Test func attributesRequestIsSentAsDocumented() async throws {
         let device = try device()
         device.client.identifyCustomer(["registered": "ada"])
         _ = try await device.client.fetchAttributes([.property("city")])
@@ -106,7 +106,7 @@ struct BloomreachRequestTests {
     }
 
     // POST /data/v2/projects/<projectToken>/consent/categories for fetching consents
-    @Test func consents() async throws {
+    @Test func consentsRequestIsSentAsDocumented() async throws {
         let device = try device()
         _ = try await device.client.fetchConsents()
         let request = try #require(device.requests.last)
@@ -115,7 +115,7 @@ struct BloomreachRequestTests {
     }
 
     // POST /webxp/s/<projectToken>/inappmessages?v=1 for fetching InApp messages
-    @Test func inAppMessages() async throws {
+    @Test func inAppMessagesRequestIsSentAsDocumented() async throws {
         let device = try device()
         device.client.identifyCustomer(["registered": "ada"])
         _ = try await device.client.fetchInAppMessages()
@@ -126,7 +126,7 @@ struct BloomreachRequestTests {
 
     // POST /webxp/projects/<projectToken>/appinbox/fetch for fetching of AppInbox data
     @Test(arguments: [false, true])
-    func appInboxFetch(advanced: Bool) async throws {
+    func appInboxRequestIsSentAsDocumented(advanced: Bool) async throws {
         let device = try device(advanced: advanced)
         device.client.identifyCustomer(["registered": "ada"])
         _ = try await device.client.fetchAppInbox()
@@ -143,7 +143,7 @@ struct BloomreachRequestTests {
 
     // POST /webxp/projects/<projectToken>/appinbox/markasread for marking of AppInbox message as read
     @Test(arguments: [false, true])
-    func appInboxMarkAsRead(advanced: Bool) async throws {
+    func markAsReadRequestIsSentAsDocumented(advanced: Bool) async throws {
         let device = try device(advanced: advanced)
         device.client.identifyCustomer(["registered": "ada"])
         let message = try #require(try await device.client.fetchAppInbox().first)
@@ -159,7 +159,7 @@ struct BloomreachRequestTests {
     }
 
     // POST /campaigns/send-self-check-notification?project_id=<projectToken>
-    @Test func selfCheck() async throws {
+    @Test func selfCheckRequestIsSentAsDocumented() async throws {
         let device = try device()
         device.client.identifyCustomer(["registered": "ada"])
         try await device.client.sendSelfCheck(pushToken: "push")

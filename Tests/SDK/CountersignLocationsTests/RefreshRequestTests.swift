@@ -119,7 +119,7 @@ struct RefreshRequestTests {
         #expect(fields(request) == ["Accept: application/json", "\(name): application/json; charset=utf-8"])
     }
 
-    @Test func emptyHeadersMeanNone() throws {
+    @Test func withEmptyRefreshHeadersOnlyContentTypeIsSent() throws {
         var configuration = configuration
         configuration.refreshHeaders = [:]
         #expect(

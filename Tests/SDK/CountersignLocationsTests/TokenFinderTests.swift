@@ -222,7 +222,7 @@ struct TokenFinderTests {
         (.string("soon"), nil), (.string(""), nil), (.bool(true), nil), (.null, nil),
         (.integer(1_581_188_596), nil), (.number(.infinity), nil), (.string("nan"), nil),
     ])
-    func expiryIsUnderstood(value: JSONValue, lifetime: TimeInterval?) {
+    func anExpiryIsReadAsALifetimeOrATime(value: JSONValue, lifetime: TimeInterval?) {
         #expect(Expiry(value)?.lifetime(at: Self.now) == lifetime)
     }
 

@@ -83,7 +83,7 @@ struct ExponeaSampleTests {
         ("Caching/Documented/ExampleAuthProvider.swift", "bf9dd61011cf375d"),
         ("Token/Configuring.swift", "75597eae01a565d2"),
     ])
-    func vendorSamplesEqualBloomreachsDocumentation(file: String, checksum: String) async throws {
+    func vendorSamplesAreUnchanged(file: String, checksum: String) async throws {
         #expect(try sourceChecksum("../ExponeaSamples/" + file) == checksum)
         await finish()
     }
@@ -264,7 +264,7 @@ struct ExponeaSampleTests {
         ]
     }
 
-    @Test func flutterMapConfigures() async throws {
+    @Test func aMapOfTheFlutterPluginConfiguresTheSDK() async throws {
         #expect(try Exponea.shared.configure(map: map))
         Exponea.shared.trackEvent(eventType: "seen")
         #expect(try await flush().isComplete)
