@@ -368,24 +368,5 @@ extension PostgreSQLTests {
                 _ = lock
             }
         }
-
-        /// A run of the index does not span the gaps between sequence numbers of a database.
-        @Test func theIndexIsBuiltAcrossGapsInSequenceNumbers() throws {
-            let folder = try TestFolder()
-            try FileManager.default.removeItem(atPath: folder.path)
-            _ = try fill(folder.path, events: 5)
-            let sqlite = try SQLiteConnection(path: folder.path + "/events.sqlite")
-            try sqlite.execute("UPDATE event SET seq = seq + (seq / 2) * 100000000000000")
-            try FileManager.default.removeItem(atPath: folder.path + "/index")
-            for round in 1...3 {
-                let storage = try SQLiteStorage(dataDirectory: folder.path)
-                let store = try storage.openEvents(EventStoreOptions(pendingBytes: 1 << 30))
-                let known = try store.store(.of(["m-0"], user: nil, device: "device")).get()
-                #expect(known.duplicates == 1)
-                #expect(try store.store(.of(["new \(round)"])).get().accepted == 1)
-                #expect(try lines(storage.log, of: "shop").count == 5 + round)
-                store.close()
-            }
-        }
     }
 }

@@ -362,6 +362,22 @@ struct EventIndexTests {
         #expect(try users() == ["ada", "bob"])
     }
 
+    /// A file that was copied from a database has gaps between its sequence numbers. A run does not span a gap.
+    @Test func theIndexIsBuiltAcrossGapsInSequenceNumbers() throws {
+        let first = try open()
+        for number in 0..<5 { #expect(try store("m-\(number)", user: "ada", in: first)) }
+        first.close()
+        try SQLiteConnection(path: path).execute("UPDATE event SET seq = seq + (seq / 2) * 100000000000000")
+        try FileManager.default.removeItem(atPath: index)
+        for round in 1...3 {
+            let log = try open()
+            #expect(try !store("m-0", user: "ada", in: log))
+            #expect(try store("new \(round)", user: "ada", in: log))
+            log.close()
+            #expect(try messages(user: "ada").count == 5 + round)
+        }
+    }
+
     private func users() throws -> [String] {
         var users: [String] = []
         try reader.users(of: "shop", after: "") { user in

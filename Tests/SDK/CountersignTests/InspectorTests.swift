@@ -19,6 +19,7 @@ struct InspectorTests {
                 body: Array(#"{"success":false,"auth_error":{"error_code":22,"reason":"EXPIRED"}}"#.utf8))
         }
         let client = try bench.makeClient()
+        // The sample of TestingYourIntegration.md.
         let inspector = CountersignInspector(client)
         print(await inspector.inspect())
         let before = await inspector.inspect()
