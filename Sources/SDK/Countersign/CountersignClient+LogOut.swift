@@ -151,14 +151,14 @@ extension CountersignClient {
     @discardableResult
     public func logOut() async -> FlushResult {
         let user = beginLogOut()
-        return await Self.endLogOut(of: user, tokens, pipeline.engine) { await flush() }
+        return await Self.endLogOut(of: user, tokens, recorder, pipeline.engine) { await flush() }
     }
 
     /// Logs out in the order of calls: events recorded after this call have no user. Calls `ended` once, on any
     /// thread, when the log-out has ended or failed, or the client is closed.
     package func logOut(_ ended: @escaping @Sendable (FlushResult) -> Void) {
         let user = beginLogOut()
-        Task { ended(await Self.endLogOut(of: user, tokens, pipeline.engine) { await flush() }) }
+        Task { ended(await Self.endLogOut(of: user, tokens, recorder, pipeline.engine) { await flush() }) }
     }
 
     private func beginLogOut() -> UserKey {
@@ -191,12 +191,15 @@ extension CountersignClient {
     /// Sends the remaining events with the user's token, then removes the token.
     @discardableResult
     private static func endLogOut(
-        of user: UserKey, _ tokens: UserTokenSource, _ engine: DeliveryEngine,
+        of user: UserKey, _ tokens: UserTokenSource, _ recorder: Recorder, _ engine: DeliveryEngine,
         afterFlush flush: () async -> FlushResult
     ) async -> FlushResult {
         let result = await flush()
         // If the client was closed, the next client ends the log-out.
-        if result.ending != .closed { await engine.perform { await tokens.endLogOut(of: user) } }
+        guard result.ending != .closed else { return result }
+        // If the process ends now, the next start must not have the user without the token.
+        await recorder.storeIdentity()
+        await engine.perform { await tokens.endLogOut(of: user) }
         return result
     }
 
@@ -209,9 +212,9 @@ extension CountersignClient {
         for user in Set(((stored?.loggingOut ?? []) + unwritten.map(\.user)).map { UserKey($0) }) {
             if let userID = user.userID { saveLogOut(of: userID) }
             // The task does not retain the client. If the client closes first, the next client ends the log-out.
-            Task { [engine = pipeline.engine, tokens] in
+            Task { [engine = pipeline.engine, tokens, recorder] in
                 await engine.perform { await tokens.beginLogOut(of: user, at: revision) }
-                await Self.endLogOut(of: user, tokens, engine) { await engine.flush() }
+                await Self.endLogOut(of: user, tokens, recorder, engine) { await engine.flush() }
             }
         }
     }
