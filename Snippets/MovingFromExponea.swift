@@ -1,9 +1,14 @@
 // Configures ExponeaSDK's API with a gateway of Countersign.
 import ExponeaCompat
 
-Exponea.shared.configure(
-    projectToken: "YOUR PROJECT TOKEN",
-    authorization: .token("YOUR API KEY"),
-    baseUrl: "https://collect.example",
-    advancedAuthEnabled: true
-)
+@main
+struct MovingFromExponea {
+    static func main() {
+        Exponea.shared.configure(
+            projectToken: "YOUR PROJECT TOKEN",
+            authorization: .token("YOUR API KEY"),
+            baseUrl: "https://collect.example",
+            advancedAuthEnabled: true
+        )
+    }
+}
