@@ -243,7 +243,7 @@ countersign_status countersign_answer(
  * method: a method of the client's mode.
  * arguments: a JSON object; null for an empty one.
  * result: called once if the function returns COUNTERSIGN_OK; may be null. Unknown methods, and invalid or
- *   unknown arguments, are errors with the code `invalid_argument`. Methods without arguments ignore them.
+ *   unknown arguments, are errors with the code `invalid_argument`. A method without arguments ignores given ones.
  * context: passed to result.
  */
 countersign_status countersign_call(
