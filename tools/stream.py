@@ -78,8 +78,8 @@ def example(gateway, server):
 
 
 def kills(options, folder):
-    """Kills the gateway, the NATS server or both at random moments, or the gateway while the stream's last messages
-    are deleted. Then replaces the server's files by an older copy."""
+    """Kills the gateway, the NATS server or both at random moments, or kills the gateway and deletes the stream's last
+    messages. Then replaces the server's files by an older copy."""
     server, gateway = NATS(folder / "server"), begin(options, folder)
     try:
         server.start()
