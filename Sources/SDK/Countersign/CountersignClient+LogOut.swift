@@ -15,9 +15,15 @@ enum LogOutEnding: Sendable {
 
 extension SignedUserTokens {
     /// Writes the log-out, in the order of the calls. Calls `done` when it is durable or the app has opted out.
-    func saveLogOut(of userID: String, done: @escaping @Sendable () -> Void) {
+    /// `storeIdentity` makes the change of the user durable first. Otherwise, a client that starts after a kill would
+    /// remove the token and have the user again.
+    func saveLogOut(
+        of userID: String, after storeIdentity: @escaping @Sendable () -> Void,
+        done: @escaping @Sendable () -> Void
+    ) {
         tokens.submit("log-out could not be stored") { [users] _, storage in
             if !storage.hasOptedOut {
+                storeIdentity()
                 try users.change { $0.beginLogOut(of: userID, in: storage.holder.id) }
             }
             done()
@@ -151,14 +157,14 @@ extension CountersignClient {
     @discardableResult
     public func logOut() async -> FlushResult {
         let user = beginLogOut()
-        return await Self.endLogOut(of: user, tokens, recorder, pipeline.engine) { await flush() }
+        return await Self.endLogOut(of: user, tokens, pipeline.engine) { await flush() }
     }
 
     /// Logs out in the order of calls: events recorded after this call have no user. Calls `ended` once, on any
     /// thread, when the log-out has ended or failed, or the client is closed.
     package func logOut(_ ended: @escaping @Sendable (FlushResult) -> Void) {
         let user = beginLogOut()
-        Task { ended(await Self.endLogOut(of: user, tokens, recorder, pipeline.engine) { await flush() }) }
+        Task { ended(await Self.endLogOut(of: user, tokens, pipeline.engine) { await flush() }) }
     }
 
     private func beginLogOut() -> UserKey {
@@ -178,28 +184,27 @@ extension CountersignClient {
 
     /// Writes the log-out into `user.json`. Until then `identity` has the log-out.
     private func saveLogOut(of userID: String) {
-        stored.saveLogOut(of: userID) { [recorder, identity] in
-            recorder.saveIdentity { _ in
-                identity.withLock { identity in
-                    identity.remove(logOutOf: userID)
-                    return identity.bytes
+        stored.saveLogOut(
+            of: userID, after: { [recorder] in recorder.storeIdentity() },
+            done: { [recorder, identity] in
+                recorder.saveIdentity { _ in
+                    identity.withLock { identity in
+                        identity.remove(logOutOf: userID)
+                        return identity.bytes
+                    }
                 }
-            }
-        }
+            })
     }
 
     /// Sends the remaining events with the user's token, then removes the token.
     @discardableResult
     private static func endLogOut(
-        of user: UserKey, _ tokens: UserTokenSource, _ recorder: Recorder, _ engine: DeliveryEngine,
+        of user: UserKey, _ tokens: UserTokenSource, _ engine: DeliveryEngine,
         afterFlush flush: () async -> FlushResult
     ) async -> FlushResult {
         let result = await flush()
         // If the client was closed, the next client ends the log-out.
-        guard result.ending != .closed else { return result }
-        // If the process ends now, the next start must not have the user without the token.
-        await recorder.storeIdentity()
-        await engine.perform { await tokens.endLogOut(of: user) }
+        if result.ending != .closed { await engine.perform { await tokens.endLogOut(of: user) } }
         return result
     }
 
@@ -212,9 +217,9 @@ extension CountersignClient {
         for user in Set(((stored?.loggingOut ?? []) + unwritten.map(\.user)).map { UserKey($0) }) {
             if let userID = user.userID { saveLogOut(of: userID) }
             // The task does not retain the client. If the client closes first, the next client ends the log-out.
-            Task { [engine = pipeline.engine, tokens, recorder] in
+            Task { [engine = pipeline.engine, tokens] in
                 await engine.perform { await tokens.beginLogOut(of: user, at: revision) }
-                await Self.endLogOut(of: user, tokens, recorder, engine) { await engine.flush() }
+                await Self.endLogOut(of: user, tokens, engine) { await engine.flush() }
             }
         }
     }

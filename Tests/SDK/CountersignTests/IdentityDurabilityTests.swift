@@ -27,6 +27,19 @@ struct IdentityDurabilityTests {
         #expect(copy.gateway.events == ["his", "later"])
     }
 
+    @Test func aLogOutIsNotStoredBeforeTheChangeOfTheUser() async throws {
+        let (bench, client) = try await Bench.signedIn()
+        let gate = Handshake()
+        client.pipeline.recorder.writer.async { gate.block() }
+        let copy = try await client.pipeline.whileStorageIsBusy {
+            client.logOut { _ in }
+            await client.stored.tokens.perform("the log-out is stored") { _, _ in }
+            return try bench.killedCopy()
+        }
+        gate.signal()
+        #expect(try copy.makeClient().userID == nil)
+    }
+
     @Test func afterAKillDuringALogOutTheNextRunIsAnonymous() async throws {
         let (bench, client) = try await Bench.signedIn()
         let copy = try await client.pipeline.whileStorageIsBusy {

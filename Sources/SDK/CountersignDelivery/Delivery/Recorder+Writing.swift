@@ -42,6 +42,12 @@ extension Recorder {
         }
     }
 
+    /// Makes the newest identity durable. If that fails, a retry is scheduled. Blocks.
+    package func storeIdentity() {
+        guard writing.withLock({ writeIdentity() }) else { return }
+        try? identityFile?.synchronize(by: makeDurable)
+    }
+
     /// Writes the identity, and takes the oldest waiting events. Nil if a retry is scheduled.
     private func identifiedBatch() -> (events: [EventRecord], deviceID: String, isProvisional: Bool)? {
         while writeIdentity() {

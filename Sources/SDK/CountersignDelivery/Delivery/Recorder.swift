@@ -228,19 +228,6 @@ package final class Recorder: Sendable {
         }
     }
 
-    /// Returns when the newest identity is on disk or could not be written.
-    package func storeIdentity() async {
-        await withCheckedContinuation { continuation in
-            writer.async {
-                self.write()
-                self.synchronizer.async {
-                    self.synchronize()
-                    continuation.resume()
-                }
-            }
-        }
-    }
-
     /// Stops recording and stores the remaining events.
     func close() async {
         state.withLock { $0.isClosed = true }
