@@ -1,4 +1,4 @@
-"""Measures the memory of the gateway for each connection that idles after a request: idle.py PROGRAM [CONNECTIONS]."""
+"""Measures the memory for an idle connection after a request, without and with TLS: idle.py PROGRAM [CONNECTIONS]."""
 
 import socket
 import ssl

@@ -36,7 +36,7 @@ final class Server {
         case .ahead(let seconds, let speed):
             let start = DateFormatter()
             start.dateFormat = "yyyy-MM-dd HH:mm:ss"
-            // Preloads the library, because the program `faketime` would be another process above the gateway.
+            // Preloads the library, because the program `faketime` would be the gateway's parent process.
             guard
                 let library = try Command.output("sh", ["-c", "ls /usr/lib/*/faketime/libfaketimeMT.so.1"])
                     .split(separator: "\n").first
