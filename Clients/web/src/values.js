@@ -64,8 +64,8 @@ export function toJSON(value, room) {
 }
 
 /**
- * Replaces an unpaired surrogate, such as half of a cut emoji, as the gateway does. JSON must not contain it
- * (RFC 8259, section 8.2).
+ * Replaces an unpaired surrogate, such as half of a cut emoji, as the gateway does. A receiver may
+ * reject JSON that contains it (RFC 8259, section 8.2).
  * @param {string} json
  */
 export const wellFormed = (json) => json.replace(/\\(ud[89a-f]..|.)/g, (escape, code) => (code[1] ? '\ufffd' : escape));

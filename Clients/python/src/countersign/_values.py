@@ -23,7 +23,7 @@ _MAXIMUM_VALUES = 100_000
 
 
 def to_json(members: Mapping[str, Any], report: Callable[[str], None]) -> bytes:
-    """Returns the members as JSON text, except None. ``report`` gets the name of each unsupported type.
+    """Returns the JSON text of the members that are not None. ``report`` gets the name of each unsupported type.
 
     No value makes it raise. An unpaired surrogate becomes U+FFFD.
     """

@@ -204,7 +204,7 @@ public final class CountersignClient extends Client {
             });
         }
 
-        /** If the library has no token, returns the stored one. Otherwise asks the provider and stores its token. */
+        /** If the library has no token, returns a stored one, if any. Otherwise stores and returns the provider's. */
         String token(TokenRequest request, TokenProvider provider) throws Exception {
             String userId = request.getUserId();
             Object stored = request.getReason().equals("missing") ? perform(store -> store.token(userId)) : null;

@@ -247,7 +247,7 @@ final class Json {
             } else if (Character.isSurrogate(unit)) {
                 boolean isPair = Character.isHighSurrogate(unit) && index + 1 < text.length()
                     && Character.isLowSurrogate(text.charAt(index + 1));
-                // JSON must not contain an unpaired surrogate.
+                // UTF-8 cannot encode an unpaired surrogate.
                 if (isPair) output.append(unit).append(text.charAt(++index)); else output.append('\ufffd');
             } else {
                 output.append(unit);
