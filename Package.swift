@@ -296,7 +296,7 @@ let tests: [Target] = [
         ], path: "Tests/Gateway/Support", swiftSettings: strict),
 
     .testTarget(
-        name: "CountersignCoreTests", dependencies: ["CountersignCore"],
+        name: "CountersignCoreTests", dependencies: ["CountersignCore", "TestSupport"],
         path: "Tests/SDK/CountersignCoreTests", swiftSettings: strict),
     .testTarget(
         name: "CountersignSQLiteTests", dependencies: ["CSQLite", "CountersignCore", "CountersignSQLite"],

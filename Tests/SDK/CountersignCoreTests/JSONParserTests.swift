@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import CountersignCore
@@ -60,18 +61,8 @@ struct JSONParserTests {
         #expect(value(String(repeating: opening, count: 20_000)) == nil)
     }
 
-    /// Returns the same numbers in every run.
-    private struct Generator: RandomNumberGenerator {
-        var state: UInt64 = 7
-
-        mutating func next() -> UInt64 {
-            state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
-            return state
-        }
-    }
-
     @Test func jsonWrittenByFoundationIsRead() throws {
-        var random = Generator()
+        var random = SeededGenerator(seed: 7)
         func value(_ levels: Int) -> JSONValue {
             switch Int.random(in: 0..<(levels > 0 ? 8 : 6), using: &random) {
             case 0: .null
