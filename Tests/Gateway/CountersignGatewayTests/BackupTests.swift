@@ -128,7 +128,7 @@ struct BackupTests {
         #expect(code { _ = try Backup.create(of: folder, in: folder) } == .notFound)
     }
 
-    /// `ahead`: hours the clock was ahead at the only backup. `next`: hours after the true time until the next backup.
+    /// `ahead`: hours by which the clock was ahead at the only backup. `next`: hours from the true time to the next.
     @Test(arguments: [(23.0, 0.0), (8_760, 0), (0.01, 24.01)])
     func aBackupMadeWithTheClockAheadDoesNotStopTheSchedule(ahead: Double, next: Double) throws {
         let fixture = try GatewayFixture(.standard, enforcement: .disabled)

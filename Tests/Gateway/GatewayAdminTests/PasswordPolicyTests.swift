@@ -24,7 +24,7 @@ struct PasswordPolicyTests {
         #expect(PasswordPolicy.fault(password, of: "ada-lovelace") == nil)
     }
 
-    @Test func aShortNameIsNoReasonToRejectAndALongPasswordIs() {
+    @Test func aShortNameMayOccurInAPasswordAndATooLongPasswordIsRejected() {
         #expect(PasswordPolicy.fault("a tent of canvas", of: "a") == nil)
         #expect(PasswordPolicy.fault(String(repeating: "x9", count: 513), of: "ada") != nil)
     }

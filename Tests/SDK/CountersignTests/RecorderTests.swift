@@ -200,7 +200,7 @@ struct RecorderTests {
     @Test func anEventIsNotWrittenBeforeItsUser() async throws {
         let (bench, client) = try Bench.open()
         let recorder = client.pipeline.recorder
-        // The writer waits after it has written an earlier identity.
+        // Holding `writing` keeps the user unwritten, so no event may be taken.
         recorder.writing.withLock {
             client.identify(userID: "ada")
             #expect(recorder.nextBatch() == nil)

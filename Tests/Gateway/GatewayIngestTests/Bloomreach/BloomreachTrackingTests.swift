@@ -196,7 +196,7 @@ struct BloomreachTrackingTests {
         ("customers/events", #"{"event_type":"e"}"#, "At least one id should be specified."),
         ("campaigns/clicks", #"{"timestamp":1}"#, "Field 'url' is required."),
     ])
-    func theReasonNamesTheFaultOfTheBody(path: String, body: String, says: String) throws {
+    func invalidTrackingRequestsAreRejectedWithAReason(path: String, body: String, says: String) throws {
         let answer = try #require(client.post("/track/v2/projects/{p}/" + path, body))
         #expect(answer.status == 400)
         guard case .missingData(let text) = ShippedClient.outcome(answer) else {
