@@ -38,6 +38,13 @@ struct AppSettingTests {
         #expect(entries.map(\.after) == [text(rules[2].json), text(rules[1].json)])
     }
 
+    @Test func invalidTokenRulesAndRulesOfAnUnknownAppAreRejected() {
+        var rules = TokenRules()
+        rules.accessSeconds = 0
+        #expect(throws: GatewayError.self) { try apps.setTokenRules(rules, for: "shop") }
+        #expect(throws: GatewayError.self) { try apps.setTokenRules(TokenRules(), for: "none") }
+    }
+
     @Test func removedSettingsAreDeletedAndAudited() throws {
         let url = "https://keys.example/jwks.json"
         try apps.setKeySource(url: url, of: "shop")

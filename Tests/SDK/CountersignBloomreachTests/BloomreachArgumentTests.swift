@@ -85,6 +85,15 @@ struct BloomreachArgumentTests {
         #expect(change.began == 131)
     }
 
+    @Test(arguments: [false, true])
+    func automaticSessionTrackingFollowsTheConfiguration(isAutomatic: Bool) async throws {
+        let device = try BloomreachDevice { $0.automaticSessionTracking = isAutomatic }
+        device.client.sessionEvent(.appActive)
+        await device.client.flush()
+        let types = device.requests.compactMap { $0.json["event_type"] as? String }
+        #expect(types == ["installation"] + (isAutomatic ? ["session_start"] : []))
+    }
+
     // MARK: Answers
 
     @Test(arguments: ["", #""results":[],"#, #""results":[{"success":true},{"success":true}],"#])

@@ -476,4 +476,12 @@ struct RecorderTests {
         }
         #expect(await client.flush().ending == .closed)
     }
+
+    @Test func closingWritesEventsInMemoryToDisk() async throws {
+        let (bench, client) = try Bench.open()
+        for number in 0..<1_000 { client.track("\(number)") }
+        await client.close()
+        let queue = try bench.openQueue()
+        #expect(try queue.value(of: .rows) == 1_000)
+    }
 }
