@@ -46,7 +46,7 @@ def main(arguments):
     cases = [("a signature", SECRET, now, sign(now), BODY, True), ("the second of two signatures", SECRET, now, f"{sign(now, other)} {sign(now)}", BODY, True),
              ("another secret", SECRET, now, sign(now, other), BODY, False), ("another body", SECRET, now, sign(now), BODY + " ", False),
              ("another time", SECRET, str(int(now) - 1), sign(now), BODY, False), ("an old time", SECRET, old, sign(old), BODY, False),
-             ("no time", SECRET, "", sign(""), BODY, False), ("no signature", SECRET, now, "", BODY, False),
+             ("no time", SECRET, "", sign(""), BODY, False), ("time ²", SECRET, "²", sign("²"), BODY, False), ("no signature", SECRET, now, "", BODY, False),
              ("a short secret", "whsec_", now, "v1," + base64.b64encode(hmac.new(b"", f"{ID}.{now}.{BODY}".encode(), hashlib.sha256).digest()).decode(),
               BODY, False)]
     for language, (program, name, command, before, after) in LANGUAGES.items():
