@@ -48,7 +48,7 @@ enum HTTPSyntax {
     }
 }
 
-/// The rejection of a request whose end is unknown, so that the connection must be closed.
+/// The rejection of a malformed request. The end of its body may be unknown, so the connection is closed.
 struct RequestFault: Error, Equatable {
     let status: Int
     let code: String

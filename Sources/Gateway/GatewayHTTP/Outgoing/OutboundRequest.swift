@@ -7,7 +7,7 @@ internal import GatewayModel
 ///
 /// The address is checked when the socket is opened, so DNS rebinding cannot bypass the check. Redirects are
 /// not followed and no proxy is used, because then another server would choose the address. Unless
-/// `allowsPrivateAddresses` is set, only public addresses and the ports of web servers are allowed.
+/// `allowsPrivateAddresses` is set, only public addresses and the ports 80, 443 and from 1024 up are allowed.
 /// Link-local addresses and cloud metadata services are never allowed.
 package struct OutboundRequest {
     let url: String

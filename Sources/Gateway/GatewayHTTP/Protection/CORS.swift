@@ -35,7 +35,7 @@ package struct CORS: Sendable {
     private static let exposedHeaders =
         "RateLimit, RateLimit-Policy, Retry-After, X-Request-Id, traceresponse"
 
-    /// 204 or 403 (the origin is not allowed) for a preflight request; nil for other requests.
+    /// 204 or 403 (the origin is not allowed) for a preflight request of a path that pages may call; otherwise nil.
     func preflight(_ request: HTTPRequest) -> HTTPResponse? {
         guard request.method == "OPTIONS", let origin = request.header("origin"),
             request.header("access-control-request-method") != nil

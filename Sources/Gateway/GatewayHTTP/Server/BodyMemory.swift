@@ -87,7 +87,7 @@ final class MemoryReservation: Sendable {
         }
     }
 
-    /// Uncounts all bytes and rejects later reservations. Closing the connection frees the bytes themselves.
+    /// Uncounts all bytes and makes `take` fail from then on. Closing the connection frees the bytes themselves.
     func evict() {
         state.withLock { state in
             memory.give(state.bytes)
@@ -128,8 +128,8 @@ final class EvictionQueue: Sendable {
         }
     }
 
-    /// Closes the slowest connections until a sixteenth of the limit is reclaimed. That is more than one request needs,
-    /// so that a flood does not cause a search for each read. Returns false if no connection could be closed.
+    /// Closes the slowest connections until a sixteenth of the limit is reclaimed. That is more than one read needs, so
+    /// that a flood does not cause a search for each read. Returns false if no connection could be closed.
     func makeRoom(at now: UInt64) -> Bool {
         state.withLock { state in
             guard now >= state.nextSearch else { return false }

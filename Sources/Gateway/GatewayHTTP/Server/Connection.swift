@@ -329,7 +329,7 @@ final class Connection {
         return held.take(count) || !held.isEvicted && makeRoom() && held.take(count)
     }
 
-    /// Reserves memory for a compressed body's content. Returns the response if the body is damaged or too large.
+    /// Reserves memory for a compressed body's content. Returns a rejection for a truncated body or without memory.
     func prepareUnpacking(_ limits: GatewayLimits, makeRoom: () -> Bool) -> HTTPResponse? {
         guard let request, request.isCompressed else { return nil }
         do throws(Gunzip.Failure) {
@@ -389,7 +389,7 @@ extension HTTPResponse {
     }
 }
 
-// Methods of `Connection` have the names of these functions.
+// Within `Connection`, `close` and `write` are its methods instead of the functions of the C library.
 private func systemClose(_ socket: Int32) -> Int32 { close(socket) }
 private func systemWrite(_ socket: Int32, _ bytes: UnsafeRawBufferPointer) -> Int {
     write(socket, bytes.baseAddress, bytes.count)

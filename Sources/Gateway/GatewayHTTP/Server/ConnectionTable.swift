@@ -30,7 +30,7 @@ final class Peer: RequestPeer {
 
     // Written by the connection's loop, read by other threads.
     private let state: Lock<State>
-    /// Whether the connection was shut down and is no longer counted. Used only under the table's lock.
+    /// Whether the connection was shut down or removed, so it does not count as open. Used only under the table's lock.
     fileprivate let isClosing = Lock(false)
 
     init(socket: Int32, address: String = "", unit: NetworkAddress? = nil, at now: UInt64) {
@@ -67,8 +67,8 @@ final class ConnectionTable: Sendable {
         var ofUnit: [NetworkAddress: [ObjectIdentifier: Peer]] = [:]
         /// The number of connections that are not being closed.
         var openCount = 0
-        /// No search for connections to close runs before this time, unless the new connection's address has
-        /// fewer connections than in the last failed search.
+        /// No search for connections to close runs before this time, unless the new connection's address has fewer
+        /// connections than the address that the last failed search was for.
         var nextSearch: UInt64 = 0
         var ownInFailedSearch = 0
         var nextReport: UInt64 = 0
@@ -98,8 +98,8 @@ final class ConnectionTable: Sendable {
 
     /// Adds a connection. Returns false, and adds nothing, if the client may not connect.
     ///
-    /// May close other connections: the oldest idle one of the same address or, if all slots are in use, idle
-    /// ones first and then the slowest of addresses with more connections.
+    /// May close other connections: the oldest idle one of the same address or, if all slots are in use, idle ones. If
+    /// none is idle, closes the slowest ones of addresses that have more connections than the new one's address.
     func add(_ peer: Peer, at now: UInt64) -> Bool {
         connections.withLock { connections in
             guard admits(peer.unit, &connections, now) else { return false }

@@ -1,5 +1,5 @@
-/// The deadlines of a loop's connections. Setting a deadline only writes it to an array. All deadlines are compared
-/// with the time when the earliest may have passed, at most every 134 ms.
+/// The deadlines of a loop's connections. Setting a deadline only writes it to an array. Once the earliest deadline may
+/// have passed, all deadlines are compared with the time. The next comparison is usually at least 134 ms later.
 struct Deadlines {
     static let never = UInt64.max
     static let pause: UInt64 = 1 << 27

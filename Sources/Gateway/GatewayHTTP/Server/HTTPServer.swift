@@ -13,7 +13,7 @@ package final class HTTPServer: Sendable {
     private let loops = Lock<[ServerLoop]>([])
     private let running = DispatchGroup()
 
-    /// One loop for each usable processor, at most 8. With more loops, the single event writer is the bottleneck.
+    /// One loop for each usable processor, at most 8. With more loops, storing events is the bottleneck.
     package static var usualLoopCount: Int { min(8, max(1, Int(countersign_usable_loops()))) }
 
     /// `credentialHeaders` are lower-case, and a request may have each of them only once. `report` gets advice when no

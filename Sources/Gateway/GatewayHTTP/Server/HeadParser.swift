@@ -16,7 +16,7 @@ enum BodyFraming: Equatable {
 }
 
 /// A parser for request lines and header fields (RFC 9112, sections 2 to 6). A head has exactly one
-/// interpretation, or it is rejected. Looks at each byte a fixed number of times, and copies nothing.
+/// interpretation, or it is rejected. Looks at each byte a fixed number of times, and copies only the target.
 struct HeadParser {
     enum Progress: Equatable {
         case incomplete
@@ -307,7 +307,6 @@ struct HeadParser {
 
 extension HeadParser {
     /// Returns the target. Replaces the elements of `all` by the fields read so far, which point into `bytes`.
-    /// Mutating, because Swift copies a structure in a property of a class for a call that only reads.
     mutating func takeFields(of bytes: UnsafeRawBufferPointer, to all: inout [HTTPField]) -> RequestTarget {
         all.removeAll(keepingCapacity: true)
         for field in fields {

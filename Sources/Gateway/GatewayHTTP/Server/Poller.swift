@@ -7,8 +7,8 @@ internal import GatewayModel
     internal import Glibc
 #endif
 
-/// Readiness of sockets: epoll on Linux, kqueue on macOS (untested). Edge-triggered: after an event, read and
-/// write until the socket would block.
+/// Readiness of sockets: epoll on Linux, kqueue on macOS (untested). Sockets of `add` are edge-triggered: after an
+/// event, read and write until the socket would block. Sockets of `addReader` are level-triggered.
 struct Poller: ~Copyable {
     struct Event {
         var id: UInt64

@@ -10,8 +10,8 @@ internal import GatewayModel
 
 /// One thread that serves the connections of one listening socket.
 ///
-/// A pass reads from all ready connections. Afterwards, the complete requests are handed over together, so
-/// that they share a commit. A handler runs on this thread and must not block.
+/// A pass reads from all ready connections. Afterwards, the work of the complete requests is started together, so that
+/// it shares a commit. Handlers run on this thread, except for large bodies, and must not block.
 final class ServerLoop: @unchecked Sendable {
     private let service: RequestService
     private let certificates: TLSCertificates?
@@ -41,11 +41,11 @@ final class ServerLoop: @unchecked Sendable {
     private var streaming: ContiguousArray<Int> = []
     private var begun: [StartedWork] = []
     private var requestNumber: UInt64 = 0
-    /// The start of the pass. Deadlines use this time, because reading the clock costs more than the steps of a pass.
+    /// The start of the pass. Deadlines use this time, so that setting a deadline does not read the clock.
     private var now: UInt64
     /// The wall clock at the first use in the pass; nil before.
     private var milliseconds: Int64?
-    /// The time to accept connections again after no descriptor was free; 0 while accepting.
+    /// The time to accept connections again after `accept` has failed; 0 while accepting.
     private var acceptsAt: UInt64 = 0
     private var stopDeadline: UInt64?
 
@@ -271,7 +271,7 @@ final class ServerLoop: @unchecked Sendable {
         switch connection.phase {
         case .closed: break
         case .handling:
-            // The deadline was set for an earlier phase, or because the client has hung up.
+            // In this phase, only `watchForAbandonment` sets a deadline.
             if isAbandoned(connection) { close(connection) } else { watchForAbandonment(connection) }
         case .handshake, .head, .body, .sending, .lingering: close(connection)
         }
@@ -592,8 +592,8 @@ final class ServerLoop: @unchecked Sendable {
         setDeadline(connection, seconds: service.limits.bodySeconds + bytes / Self.slowestReader)
     }
 
-    /// Frees the body of the request. Replaces the response by 503 if there is no memory for the response and
-    /// the request changed nothing. A client repeats a request after 503.
+    /// Frees the body of the request. Replaces the response by 503 if there is no permit for its stream, or if there is
+    /// no memory for its body and the request changed nothing. A client repeats a request after 503.
     private func afford(_ response: inout HTTPResponse, _ connection: Connection) {
         _ = unlist(connection)
         connection.freeBody()
@@ -695,5 +695,5 @@ final class ServerLoop: @unchecked Sendable {
     }
 }
 
-// `ServerLoop` has a method with the name of this function.
+// Within `ServerLoop`, `close` is its method instead of the function of the C library.
 private func systemClose(_ socket: Int32) { _ = close(socket) }
