@@ -193,7 +193,7 @@ package struct Follower: Sendable {
             progress.nextMilliseconds = 0
             nextProbe = 0
         }
-        // Changed filters may match events that the previous ones skipped.
+        // An operator may have moved the position, so that stored events follow it.
         mayHaveMore = true
         progress.revision = route.revision
     }

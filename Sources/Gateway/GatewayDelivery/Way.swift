@@ -17,7 +17,7 @@ package protocol Way: AnyObject, Sendable {
 /// Runs work on another thread.
 package typealias WayRun = @Sendable (@escaping @Sendable () -> Void) -> Void
 
-/// Returns a function that runs work on a new serial queue. Blocking work must not use the pool's threads.
+/// Returns a function that runs work on a new serial queue, for work that would block ``DeliveryRunner``'s pool.
 package func serialRun(_ label: String, _ qos: DispatchQoS = .unspecified) -> WayRun {
     let queue = DispatchQueue(label: label, qos: qos)
     return { queue.async(execute: $0) }
@@ -81,7 +81,7 @@ package enum DeliveryAnswer: Sendable {
     case wait(untilMilliseconds: Int64)
     /// No further attempt until an operator resumes.
     case pause(WayPause.Reason, DeliveryFailure)
-    /// Nothing was sent, because events could not be read or the gateway stops.
+    /// The delivery has no result, because events could not be read or the way was closed.
     case notTried
 }
 

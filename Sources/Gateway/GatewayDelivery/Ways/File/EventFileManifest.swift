@@ -5,8 +5,8 @@ internal import Foundation
 internal import GatewayModel
 internal import GatewayStorage
 
-/// The list of an app's event files, one JSON object per line, in the order of the events. Files that are not
-/// listed are incomplete and will be written again.
+/// The list of an app's event files, one JSON object per line, in the order of the events. Files that are not listed
+/// may be incomplete. They are deleted, and their events are written again.
 struct EventFileManifest {
     static let name = "manifest.ndjson"
     /// The suffix of event files.

@@ -8,7 +8,7 @@ internal import GatewayStorage
 /// A parsed request for reading events. It has no reference to the connection.
 struct FollowingCall: Sendable {
     private static let longestBody = 16 * 1024
-    /// The maximum size of the event name or user in a filter, in bytes.
+    /// The maximum size of the event name, user or claim in a filter, in bytes.
     static let longestText = 512
     /// The maximum size of a position or a lease id, in bytes.
     static let longestPosition = 64

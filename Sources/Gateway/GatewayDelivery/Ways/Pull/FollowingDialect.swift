@@ -27,7 +27,7 @@ package struct FollowingDialect: Dialect {
     let limiter: RateLimiter<BytewiseText>
     /// Called on a thread that may block.
     let access: @Sendable (_ token: String) throws -> ReaderAccess
-    /// Writes a token's change of a consumer to the audit log. Called on a thread that may block.
+    /// Writes a change of a consumer, made with a token, to the audit log. Called on a thread that may block.
     let audit: Audit
 
     package typealias Audit =
@@ -200,7 +200,7 @@ package struct FollowingDialect: Dialect {
         let wait = try call.number("wait", 0...Self.longestWait, else: 0)
         let query = EventQuery(appID: call.appID, filter: try call.filterOfQuery())
         let after = try call.text("after", longest: FollowingCall.longestPosition)
-        // The position up to which no event matched, so that it is not searched again.
+        // The position up to which no event matched. The next read starts there.
         let reached = Lock<Int64?>(nil)
         return Reading(waitSeconds: wait) {
             let positions = try log.positions()

@@ -22,8 +22,8 @@ package final class LongPolls: Sendable {
     /// The maximum number of authenticated requests in total and for each app.
     static let most = 256
     static let mostOfApp = 64
-    /// The minimum time between two reads of a request in milliseconds. Otherwise each stored event would cause
-    /// a read, also for a filter with few matches.
+    /// The minimum time from a read to a read that new events cause, in milliseconds. Otherwise each stored event would
+    /// cause a read, also for a filter with few matches.
     static let pause: Int64 = 50
     private static let threads = 4
     private static let checkingThreads = 2

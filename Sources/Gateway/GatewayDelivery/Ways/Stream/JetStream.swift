@@ -6,7 +6,7 @@ internal import GatewayModel
 struct StreamInfo {
     /// The sequence number of the last message that was ever stored in the stream.
     var lastSequence: Int64
-    /// The header of the last stored message with a subject of this publisher; nil if the stream has none.
+    /// The header of the last stored message that the template's subject filter matches; nil without such a message.
     var lastHeader: BytewiseDictionary<String>?
 }
 

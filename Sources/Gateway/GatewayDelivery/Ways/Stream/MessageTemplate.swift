@@ -49,7 +49,7 @@ package struct MessageTemplate: Sendable {
         }
     }
 
-    /// Escapes an id, because clients choose it and a line break would start another field.
+    /// Escapes an id or claims, because a line break in them would start another field.
     private static func header(_ id: String) -> String {
         let isPlain: (UInt8) -> Bool = { $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "%") }
         return id.utf8.allSatisfy(isPlain) ? id : SubjectTemplate.escaped(id, where: isPlain)

@@ -9,7 +9,7 @@ package struct WebhookBatch: Sendable {
     package private(set) var firstSequence: Int64?
     package private(set) var lastSequence: Int64?
     package let events: Int
-    /// All events up to this sequence number are in the body or do not match.
+    /// All events up to this sequence number are in the body or do not match the filter.
     package private(set) var reached: Int64
 
     package init(_ batch: DeliveryBatch) {
