@@ -21,7 +21,7 @@ package final class AnalyticsRecorder: GatewayObserver, AnalyticsSource {
     // Instances are used only while the recorder's `state` is locked.
     private final class OfApp {
         var recent = RecentVerdicts()
-        /// Used only for apps whose enforcement may return automatically.
+        /// Used only for apps whose enforcement may return to `optional` automatically.
         var knownTokens = KnownTokens()
         /// Requests without a valid token can invent client names, so they are counted apart and cannot displace
         /// clients with a valid token.

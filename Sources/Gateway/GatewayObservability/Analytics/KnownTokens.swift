@@ -31,7 +31,7 @@ package struct KnownTokens: Sendable {
     private var old: [UInt64: UInt64] = [:]
     private var turnedMilliseconds: Int64 = 0
     private var users: [UInt64: User] = [:]
-    /// The number of users by the second of their last request, for at most three hours.
+    /// The number of users by the second of their last request, with at most 10,800 entries.
     private var seconds: [Int64: Sum] = [:]
     private var lastMilliseconds: Int64 = 0
     private var sweptMilliseconds: Int64 = 0
@@ -52,7 +52,7 @@ package struct KnownTokens: Sendable {
             let user = Self.hash(userID)
             add(token, of: user, at: milliseconds)
             note(user, User(seenMilliseconds: milliseconds))
-        // Users outside of the enforcement ramp get a warning for the same failure.
+        // Users who need no token because of `ramp_percent` get a warning for the same failure.
         case .rejected where Self.isLost(code), .acceptedWithWarning where Self.isLost(code):
             guard let user = young[token] ?? old[token] else { return }
             note(user, User(seenMilliseconds: milliseconds, hasLost: true))
@@ -115,7 +115,7 @@ package struct KnownTokens: Sendable {
             guard abs(seen.seenMilliseconds - sweptMilliseconds) >= Self.sweepPause else { return }
             sweptMilliseconds = seen.seenMilliseconds
             users = users.filter { $0.value.seenMilliseconds > seen.seenMilliseconds - Self.longestWindow }
-            // A sample of 100,000 users is large enough for the percentage.
+            // A sample of 100,000 users is large enough for the percentage of lost users.
             guard users.count < Self.maximumUsers else { return }
         }
         count(seen, insteadOf: users.updateValue(seen, forKey: user))

@@ -2,7 +2,7 @@ internal import GatewayModel
 
 package struct RecentVerdicts: Sendable {
     package struct Sum: Equatable {
-        /// Requests with enforcement `required`, and the rejected ones among them.
+        /// Requests of users with enforcement `required`, and the rejected ones among them.
         package var required = 0
         package var rejected = 0
         /// Requests that were not rejected.
@@ -29,7 +29,7 @@ package struct RecentVerdicts: Sendable {
             seconds.append(Second(start: start))
         }
         let last = seconds.count - 1
-        // Excludes warnings: they concern users outside of the ramp, and their requests are never rejected.
+        // Excludes requests without a user, which need no token. Warnings have the enforcement `optional`.
         if enforcement == .required, verdict == .accepted || verdict == .rejected {
             seconds[last].sum.required += 1
             if verdict == .rejected { seconds[last].sum.rejected += 1 }

@@ -2,8 +2,8 @@ internal import CountersignCore
 package import Foundation
 package import GatewayModel
 
-/// The log: one line for each request, as JSON or text, written by its own thread. When the queue is full
-/// because the log's reader is slow, records are dropped and counted.
+/// The log: a line for each request and note that the level includes, as JSON or text, written by its own thread. When
+/// the queue is full because the log's reader is slow, lines are dropped and counted.
 package final class GatewayLog: GatewayObserver, @unchecked Sendable {
     private enum Entry {
         case request(RequestRecord, LogLevel)
