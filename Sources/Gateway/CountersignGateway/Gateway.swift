@@ -43,7 +43,8 @@ public final class Gateway: Sendable {
     /// Opens the data directory and creates missing files.
     ///
     /// - Parameter configuration: The gateway's settings.
-    /// - Throws: `dataDirectory`, `alreadyRunning` or `storage`.
+    /// - Throws: `dataDirectory`, `alreadyRunning`, `storage`, `invalid` for a setting or a file that it names, or
+    ///   `conflict` for data that this version cannot use or whose copy is not finished.
     public convenience init(configuration: GatewayConfiguration) throws(GatewayError) {
         try self.init(configuration: configuration, now: { Date() })
     }

@@ -87,7 +87,7 @@ package final class RawConnection: TestClient {
         return answer()
     }
 
-    /// The next response; nil if the server has closed the connection.
+    /// The next response; nil if the connection ends or times out before.
     package func answer() -> TestAnswer? {
         guard let end = fill(until: Array("\r\n\r\n".utf8)) else { return nil }
         let head = String(decoding: buffer[..<end], as: UTF8.self)
@@ -129,7 +129,7 @@ package final class RawConnection: TestClient {
         return nil
     }
 
-    /// The next line without its end; nil if the server has closed the connection.
+    /// The next line without its end; nil if the connection ends or times out before.
     package func line() -> String? {
         guard let end = fill(until: [0x0A]) else { return nil }
         let line = String(decoding: buffer[..<end], as: UTF8.self)

@@ -123,7 +123,7 @@ extension StorageConformance {
             try storage.log.follow(own, after: 0, limit: 9).events.map(\.messageID) == ["a", "b"]
                 && storage.log.newest(own, before: nil, limit: 9).events.count == 2,
             "an export and a list contain the event")
-        try expect(try storage.log.count() == 4, "each is counted once")
+        try expect(try storage.log.count() == 4, "each event is counted once")
     }
 
     static func eventsAreReadByTheirVerdict(_ storage: any Storage) throws {

@@ -164,7 +164,7 @@ extension StorageConformance {
             customers: [change(["registered": "ada", "cookie": "c-1"], "paid")], to: store)
         _ = try append([event("o", device: "c-1")], to: store)
         let record = try unwrap(try storage.people.find(ada, in: "shop"), "a customer is found")
-        try expect(record.events == 2 && record.properties.count == 1, "it has events and properties")
+        try expect(record.events == 2 && record.properties.count == 1, "events and properties are found")
         let deletion = try storage.people.delete(ada, in: "shop")
         try expect(deletion.hasProfile && deletion.events == 2, "the profile and its events are deleted")
         try expect(try storage.people.find(ada, in: "shop") == nil, "a deleted customer is not found")

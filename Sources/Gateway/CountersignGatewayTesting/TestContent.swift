@@ -9,7 +9,7 @@ package enum TestContent: Sendable {
     case nothing
     /// The signing key for access tokens.
     case issuingKey
-    /// The signing key, and the app `shop` with the key of `SharedKeys`, which requires tokens.
+    /// The signing key, and the app `shop`, which requires tokens and has the key of `SharedKeys`.
     case app
 
     /// Returns the app's write key, if the content has an app.

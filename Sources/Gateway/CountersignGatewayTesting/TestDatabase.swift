@@ -24,7 +24,7 @@
             try self.init(copyOf: migrated ? Self.template.get() : nil, migrated: false)
         }
 
-        /// A database without tables whose text encoding differs from the server's.
+        /// A database without tables, with a text encoding such as `LATIN1`.
         package convenience init(encoding: String) throws {
             try self.init(
                 copyOf: nil, migrated: false, options: " ENCODING '\(encoding)' LOCALE 'C' TEMPLATE template0"

@@ -94,7 +94,7 @@ package final class TestStorage: Sendable {
         }
     #endif
 
-    /// Opens the storage a second time, like a command.
+    /// With SQLite, opens the storage again, like a command. With PostgreSQL, returns the storage opened at the start.
     package func open() throws(GatewayError) -> any Storage {
         #if POSTGRESQL
             if let storage { return storage }
@@ -113,8 +113,8 @@ package final class TestStorage: Sendable {
         #endif
     }
 
-    /// A connection for tests of table contents. The engines differ only in an event's number. `file` is the name of
-    /// SQLite's file, such as `events`.
+    /// A connection for tests of table contents. The table of events, and an event's number in it, have different names
+    /// in the two engines. `file` is the name of SQLite's file, such as `events`.
     package func connection(to file: String) throws -> any SQLConnection {
         #if POSTGRESQL
             if let database { return try database.connect() }

@@ -8,7 +8,7 @@ internal import GatewayStorage
 /// Transient messages between the gateways of a cluster, for live verification results and for samples whose
 /// token is in another gateway's memory. Does nothing without a cluster.
 final class GatewayExchange: Sendable {
-    /// The seconds for which other gateways send live results after a request, and the interval between requests.
+    /// The time for which other gateways send live results after a `watch` message, and the interval of these messages.
     private static let watchSeconds: UInt64 = 15
     private static let announceNanoseconds: UInt64 = 5_000_000_000
     /// The maximum wait for a response. A gateway with the token responds immediately; gateways of the

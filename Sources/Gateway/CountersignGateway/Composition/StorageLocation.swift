@@ -24,8 +24,8 @@ package enum StorageLocation: Sendable, CustomStringConvertible {
         }
     }
 
-    /// Opens the storage, creating and migrating it if necessary. Throws `dataDirectory` or `storage`, and
-    /// `invalid` for a database if the program was built without PostgreSQL.
+    /// Opens the storage, creating and migrating it if necessary. Throws `dataDirectory`, `storage`, `conflict` for an
+    /// unfinished copy or an unusable database, and `invalid` for a database if built without PostgreSQL.
     package func open(
         now: @escaping @Sendable () -> Date = { Date() }
     ) throws(GatewayError) -> any Storage {
