@@ -13,7 +13,7 @@ import { behind, lastSuccess, pauses, stateOf } from "./ways.js";
 
 const verdicts = [["verified", "Verified"], ["server", "Server"], ["unverified", "Unverified"], ["warned", "Warned"], ["not_judged", "Not checked"], ["anonymous", "Anonymous"], ["unknown", "Unknown"]];
 const verdictName = Object.fromEntries(verdicts);
-const filterName = { verdict: "Verdict", type: "Type", name: "Name", user: "User" };
+const filterName = { verdict: "Verdict", type: "Type", name: "Name", user: "User", claim: "Claim" };
 const any = ["", "Any"];
 const kindName = { events: "Events", test: "Test", alert: "Alert", replay: "Replay" };
 const errorName = {
@@ -51,7 +51,7 @@ export function webhooks(context) {
   }
 
   function filters(item) {
-    const found = ["verdict", "type", "name", "user"].filter((name) => item[name] !== null).map((name) => badge(`${filterName[name]}: ${name === "verdict" ? verdictName[item[name]] ?? item[name] : item[name]}`));
+    const found = Object.keys(filterName).filter((name) => item[name] !== null).map((name) => badge(`${filterName[name]}: ${name === "verdict" ? verdictName[item[name]] ?? item[name] : item[name]}`));
     return found.length === 0 ? "All events" : h("span", { class: "badges" }, found);
   }
 
@@ -79,16 +79,17 @@ export function webhooks(context) {
     const kind = select([any, ...TYPES.map((word) => [word, word])], data.type ?? "", null, { name: "type" });
     const name = h("input", { type: "text", name: "name", maxlength: 512, value: data.name ?? "", placeholder: "any" });
     const user = h("input", { type: "text", name: "user", maxlength: 512, value: data.user ?? "", placeholder: "any", spellcheck: "false", autocomplete: "off" });
+    const claim = h("input", { type: "text", name: "claim", maxlength: 512, value: data.claim ?? "", placeholder: "name=value", spellcheck: "false", autocomplete: "off" });
     const size = h("input", { type: "number", name: "batch_size", min: 1, max: 500, required: true, value: data.batch_size ?? 100 });
     const from = select([["end", "New events only"], ["start", "The oldest event that is kept"]], "end", null, { name: "from" });
     const inside = privateAddress(context, { url: data.url ?? null, allow_private: data.allow_private ?? false });
     const body = () => ({
       url: url.value.trim(), verdict: verdict.value || null, type: kind.value || null, name: name.value.trim() || null, user: user.value.trim() || null,
-      batch_size: Number(size.value), allow_private: inside.read(url.value.trim()) || false,
+      claim: claim.value.trim() || null, batch_size: Number(size.value), allow_private: inside.read(url.value.trim()) || false,
     });
     const made = await formDialog(item ? "Edit the webhook" : "Add a webhook", item ? "Save" : "Add webhook", [
       field("Address", url, "It receives signed POST requests."), inside.control,
-      h("div", { class: "grid-form" }, field("Verdict", verdict), field("Type", kind), field("Name", name), field("User", user), field("Events per delivery, at most", size)),
+      h("div", { class: "grid-form" }, field("Verdict", verdict), field("Type", kind), field("Name", name), field("User", user), field("Claim", claim), field("Events per delivery, at most", size)),
       !item && field("Start with", from),
     ], () => (item ? api.patch(`${base}${path(item.id)}`, body(), etag) : api.post(base, { ...body(), from: from.value })), {
       wide: true, more: (close) => item && button("Rotate secret", { onclick: () => { close(); rotate(item); } }) });
