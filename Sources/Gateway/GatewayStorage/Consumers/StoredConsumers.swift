@@ -66,6 +66,9 @@ package struct StoredConsumers<Engine: ConsumerEngine>: EventConsumers {
             row.positions.count, row.positions.reduce(0) { $0 + (unread[$1]?.count ?? 0) }
         )
         let least = row.positions.min() ?? 0
+        var gap = EventGap(after: least, floor: floor)
+        // Event files begin with the oldest stored event.
+        if id.kind == .file { gap = gap.forReader(after: least) }
         return EventConsumer(
             id: id, settings: row.settings, createdMilliseconds: row.createdMilliseconds,
             partitions: zip(row.positions, try engine.deadlines(of: row, connection)).map {
@@ -73,7 +76,7 @@ package struct StoredConsumers<Engine: ConsumerEngine>: EventConsumers {
             },
             lag: (behind + count - 1) / max(1, count),
             oldestUnreadMilliseconds: unread[least]?.oldestMilliseconds,
-            gap: row.passedGaps.reduce(EventGap(after: least, floor: floor)) { $0.joined(with: $1) })
+            gap: row.passedGaps.reduce(gap) { $0.joined(with: $1) })
     }
 
     package func seek(

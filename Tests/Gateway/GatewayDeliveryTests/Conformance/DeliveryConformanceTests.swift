@@ -138,6 +138,21 @@ struct DeliveryConformanceTests {
         #expect(bench.logged("delivery missed events").count == 1)
     }
 
+    @Test func aGapBeforeTheFirstFileIsReported() throws {
+        let bench = try DeliveryBench(.file)
+        try bench.create()
+        bench.look()
+        // The position moves past a deleted user's event, so it is above 0 before the first file.
+        bench.log.add(1, users: ["ada"])
+        bench.log.delete(user: "ada")
+        bench.look(after: 1_000)
+        bench.log.add(3)
+        bench.log.state.withLock { $0.floor = 3 }
+        bench.look(after: 1_000)
+        #expect(bench.received == ["4"])
+        #expect(bench.reportsGap == true)
+    }
+
     @Test(arguments: WayCase.allCases)
     func eventsThatCannotBeReadAreNotLost(_ way: WayCase) throws {
         let bench = try DeliveryBench(way)

@@ -77,12 +77,11 @@ final class EventFileWay: Way {
         // After ``close()``, another gateway may write to the folder.
         guard !isClosed else { return .notTried }
         let sum = try file.finish()
-        let gap = manifest.last == nil ? .none : pages.gap
         try manifest.add(
             EventFileManifest.Entry(
                 file: name, first: positions.text(after: first.sequence, in: appID),
                 last: positions.text(after: part.last, in: appID), events: part.events, bytes: file.bytes,
-                sha256: sum.hexadecimal, isAfterGap: gap.isOpen))
+                sha256: sum.hexadecimal, isAfterGap: pages.gap.isOpen))
         state.withLock { $0.known = part.last }
         return .delivered(through: part.last)
     }
