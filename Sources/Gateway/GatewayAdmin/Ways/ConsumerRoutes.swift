@@ -7,6 +7,7 @@ internal import GatewayStorage
 struct ConsumerRoutes: Sendable {
     let log: any EventLog
     let consumers: any EventConsumers
+    let index = PseudonymIndex()
 
     var all: [AdminRoute] {
         [
@@ -94,7 +95,12 @@ struct ConsumerRoutes: Sendable {
             }
             filter = EventFilter(
                 verdict: text("verdict").flatMap { VerdictFilter($0) }, type: text("type"),
-                name: text("name"), userID: text("user"),
+                name: text("name"),
+                userID: try text("user").map { user in
+                    try call.user(named: user, of: app, in: index) { last, isEnough in
+                        try log.users(of: app, after: last, isEnough)
+                    }
+                },
                 claim: try text("claim").map {
                     guard let claim = ClaimFilter($0) else {
                         throw GatewayError(.invalid, "claim \(ClaimFilter.problem)")

@@ -212,6 +212,9 @@ struct UserMaskTests {
         }
         #expect(try bench.ask("GET", "apps/shop/customers/\(pseudonym)", nil, writer).status == 200)
         #expect(try bench.items("apps/shop/events?user=u-aaaaaaaa", reader).isEmpty)
+        let consumer = #"{"name":"filtered","filter":{"user":"\#(pseudonym)"}}"#
+        let made = try bench.ask("POST", "apps/shop/consumers", consumer, writer)
+        #expect((made.json["filter"] as? [String: Any])?["user"] as? String == Self.user)
         let ended = try bench.ask("DELETE", "apps/shop/sessions?user=\(pseudonym)", nil, writer)
         #expect(ended.json["ended"] as? Int == 1)
         let left = try bench.items("apps/shop/sessions?user=bob", writer)
