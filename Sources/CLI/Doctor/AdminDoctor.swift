@@ -137,22 +137,14 @@ struct AdminDoctor: Sendable {
         // A gateway of an earlier version does not have this endpoint.
         let files = try await unlessMissing { try await admin.get("apps", app, "files").body } ?? .null
         guard files["enabled"].isTrue else { return found }
-        found += problems(of: files, "files", nil, of: app)
-        let oldest = files["oldest_unread_ms"].integer ?? .max
-        if files["state"].text == "active", Milliseconds(now()).count - Self.lateFiles > oldest {
-            found.append(
-                (
-                    "the hourly event files are \(files["lag_events"].counted("event")) behind",
-                    "countersign files show \(app)"
-                ))
-        }
-        return found
+        return found + problems(of: files, "files", nil, of: app)
     }
 
-    /// The age in milliseconds from which events count as late. The file of an hour is written soon after its end.
-    private static let lateFiles: Int64 = 2 * 3_600_000
+    /// The age in hours from which unread events are reported. The file of an hour is written soon after its end, and
+    /// some consumers run once a day.
+    private static let (lateHours, lateConsumerHours): (Int64, Int64) = (2, 48)
 
-    /// `remedies` has the subcommand that helps with a problem (`failing` or `missed`). The default is `show`.
+    /// `remedies` has the subcommand that helps with a problem (`failing`, `missed` or `late`). The default is `show`.
     private func problems(
         of way: JSONValue, _ noun: String, _ name: String?, of app: String,
         remedies: [String: String] = [:]
@@ -175,6 +167,11 @@ struct AdminDoctor: Sendable {
             found.append(
                 ("\(label) \(name == nil ? "have" : "has") missed events that were deleted", remedy("missed"))
             )
+        }
+        let late = 3_600_000 * (noun == "consumer" ? Self.lateConsumerHours : Self.lateHours)
+        let oldest = way["oldest_unread_ms"].integer ?? .max
+        if way["state"].text == "active", Milliseconds(now()).count - late > oldest {
+            found.append(("\(label) \(verb) \(way["lag_events"].counted("event")) behind", remedy("late")))
         }
         return found
     }

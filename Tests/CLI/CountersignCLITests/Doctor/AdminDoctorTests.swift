@@ -144,6 +144,15 @@ struct AdminDoctorTests {
                 "countersign consumer seek shop c"
             ),
             (
+                "consumers",
+                ["name": "c", "state": "active", "oldest_unread_ms": 1_000, "lag_events": 1],
+                "the consumer c is 1 event behind", "countersign consumer show shop c"
+            ),
+            (
+                "webhooks", ["id": "w", "state": "active", "oldest_unread_ms": 1_000, "lag_events": 2],
+                "the webhook w is 2 events behind", "countersign webhook show shop w"
+            ),
+            (
                 "files", ["state": "failing", "enabled": true, "reason": "the disk is full"],
                 "the hourly event files fail: the disk is full", "countersign files show shop"
             ),
