@@ -32,6 +32,8 @@ actor Listen {
 
     /// The time limit of a delivery in seconds, the same as for a webhook.
     private static let deliverySeconds = 20
+    /// The maximum length of a receiver's answer that is printed.
+    private static let shownAnswerBytes = 200
     /// The maximum number of attempts to delete the temporary consumer.
     private static let deletions = 4
 
@@ -45,7 +47,7 @@ actor Listen {
     private(set) var isConnected = false
     /// Whether retention deleted events, and no accepted delivery has reported this.
     private var isAfterGap = false
-    /// The maximum number of events in a delivery, reduced after 413.
+    /// The maximum number of events in a delivery, reduced after 413 until accepted deliveries have raised it again.
     private var limit: Int
     private var (delivered, requests, failed) = (0, 0, 0)
 
@@ -179,6 +181,7 @@ actor Listen {
                 delivered += message.events
                 position = message.last["position"].text ?? position
                 isAfterGap = false
+                limit = min(options.batchSize, limit + max(1, limit / 8))
                 return message.events
             }
             failed += 1
@@ -251,6 +254,7 @@ actor Listen {
                 "last_seq": message.last["seq"], "attempt": .integer(Int64(attempt)),
                 "status": result.status.map { .integer(Int64($0)) } ?? .null,
                 "error": result.error.map { .string($0) } ?? .null,
+                "answer": .string(String(decoding: result.answer, as: UTF8.self)),
                 "duration_ms": .integer(result.durationMilliseconds),
             ])
         }
@@ -258,8 +262,10 @@ actor Listen {
         let what =
             message.events == 1 ? names.map(\.shown).joined(separator: " ") : "\(message.events) events"
         let status = result.status.map(String.init) ?? result.error ?? ""
+        let answer = TerminalText.safe(
+            String(decoding: result.answer.prefix(Self.shownAnswerBytes), as: UTF8.self))
         try io.print(
             "\(RFC3339.text(milliseconds: began))  \(io.colored(status, result.error == nil ? .good : .bad))  \(result.durationMilliseconds) ms  \(what)"
-        )
+                + (answer.isEmpty ? "" : "  \(answer)"))
     }
 }

@@ -64,7 +64,7 @@ struct ListenTests {
         #expect(delivery.events.map(\.messageID) == ["m-1"])
         #expect(delivery.events[0].position != nil)
         #expect(String(decoding: delivery.events[0].body, as: UTF8.self).contains(#""price":1.10"#))
-        #expect(io.output.contains(#/  200  \d+ ms  track A m-1\n/#), "\(io.output)")
+        #expect(io.output.contains(#/  200  \d+ ms  track A m-1  thanks\u{FFFD}\n/#), "\(io.output)")
         let summary = await listen.summary
         #expect(summary.hasPrefix("Delivered events: 1, requests: 1, failed requests: 0. --position "))
         // The temporary consumer that found the newest position is deleted.
@@ -83,6 +83,7 @@ struct ListenTests {
         let rows = io.output.split(separator: "\n").map { JSONValue(parsing: Array($0.utf8)) ?? .null }
         #expect(rows.map { $0["status"] } == [500, 200])
         #expect(rows.map { $0["attempt"] } == [1, 2])
+        #expect(rows.map { $0["answer"] } == ["thanks\u{1B}", "thanks\u{1B}"])
         #expect(rows.allSatisfy { $0["message_id"].text == deliveries[0].id && $0["events"] == 2 })
         #expect(io.talk.contains("not delivered: it answered 500; see the receiver's log"))
     }
@@ -286,7 +287,8 @@ private final class Receiver: Sendable {
                 let delivery = try verifier.verify(Data(request.body)) { fields[$0] ?? nil }
                 verified.withLock { $0.append(delivery) }
                 let status = answers.withLock { $0.isEmpty ? 200 : $0.removeFirst() }
-                return .answer(HTTPResponse(status: status, headers: [("Location", "/")], body: []))
+                let body = Array("thanks\u{1B}".utf8)
+                return .answer(HTTPResponse(status: status, headers: [("Location", "/")], body: body))
             } catch {
                 Issue.record(error)
                 return .answer(HTTPResponse(status: 401, headers: [], body: []))
