@@ -21,7 +21,7 @@ struct CommandParserTests {
 
     private let commands = [
         command("serve"), command("app create", [app]), command("app list"), command("send", [app, rest]),
-        command("switch set", [state]),
+        command("switch set", [state]), command("stream list", [app]),
     ]
 
     private func parse(
@@ -43,6 +43,12 @@ struct CommandParserTests {
         let id = "-" + String(repeating: "a", count: length)
         #expect(try invocation("app create \(id)")[Self.app] == id)
         #expect(throws: CommandError.self) { try invocation("app create -short") }
+    }
+
+    @Test(arguments: ["sink list sink", "--data there sink list sink", "stream list sink"])
+    func sinkIsAnAliasOfStream(line: String) throws {
+        #expect(try invocation(line)[Self.app] == "sink")
+        #expect(try invocation("--data there app create sink")[Self.app] == "sink")
     }
 
     @Test(arguments: [
