@@ -58,9 +58,11 @@ final class OutboundTransfer {
 
     func answer(_ code: CURLcode) throws(OutboundRequest.Failure) -> OutboundRequest.Answer {
         if let rejection { throw OutboundRequest.Failure(.forbiddenAddress, reason: rejection) }
-        if headerBytes > Self.maximumHeaderBytes || isTruncated && !request.cutsLongAnswers {
-            throw OutboundRequest.Failure(
-                .longAnswer, reason: "its answer is longer than \(request.maximumBytes) bytes")
+        let hasLongHeader = headerBytes > Self.maximumHeaderBytes
+        if hasLongHeader || isTruncated && !request.cutsLongAnswers {
+            let (part, limit) =
+                hasLongHeader ? ("header", Self.maximumHeaderBytes) : ("answer", request.maximumBytes)
+            throw OutboundRequest.Failure(.longAnswer, reason: "its \(part) is longer than \(limit) bytes")
         }
         guard code == CURLE_OK || isTruncated else { throw OutboundRequest.Failure(code) }
         let seconds = curl.retryAfterSeconds

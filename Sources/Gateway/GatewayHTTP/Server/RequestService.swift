@@ -202,7 +202,10 @@ extension HTTPResponse {
     static func tooLarge(_ request: HTTPRequest, _ limits: GatewayLimits) -> HTTPResponse {
         request.failure(
             413, "body_too_large",
-            "a body may have at most \(limits.bodyBytes) bytes, decompressed too: send fewer events at a time"
+            """
+            a body may have at most \(limits.bodyBytes) bytes, also decompressed, and gzip may compress it at most \
+            \(limits.compressionRatio) times: send fewer events at a time
+            """
         )
     }
 }
