@@ -15,7 +15,7 @@ package enum SHA256 {
         }
     }
 
-    /// The digest as four words in memory order. Allocates nothing.
+    /// The 32 bytes of the digest as four words in the machine's byte order. Allocates nothing.
     package static func words(_ bytes: UnsafeRawBufferPointer) -> (UInt64, UInt64, UInt64, UInt64) {
         var words: (UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0)
         withUnsafeMutableBytes(of: &words) { output in

@@ -17,7 +17,7 @@ extension JSONNode {
         }
     }
 
-    /// Compact JSON with members sorted by the bytes of their names. Uses no hash table, so that no input is slow.
+    /// Compact JSON with members sorted by the bytes of their names.
     package var canonicalBytes: [UInt8] {
         var output: [UInt8] = []
         writeCanonically(to: &output)

@@ -1,6 +1,6 @@
 internal import Foundation
 
-/// Operations on JSON text that a parser has rejected as a whole. They find the bounds of values and validate nothing.
+/// Operations on JSON text that a parser has rejected as a whole. They do not check that values are valid.
 package enum JSONText {
     package struct Part {
         /// The bytes between the quotes of a member's name; nil for an element of an array.

@@ -20,7 +20,7 @@ package enum StrictJSONError: Error {
 package final class StrictJSONParser {
     private let parser: OpaquePointer
 
-    /// Limit `maximumNameBytes` for untrusted texts if ``JSONNode/value`` is read, because `value` hashes the names.
+    /// ``parse(_:_:)`` throws `nameTooLong` for a member's name of more than `maximumNameBytes` bytes.
     package init(maximumBytes: Int, maximumDepth: Int = 64, maximumNameBytes: Int = .max) {
         guard let parser = strict_json_parser_create(maximumBytes, maximumDepth + 1, maximumNameBytes)
         else {
