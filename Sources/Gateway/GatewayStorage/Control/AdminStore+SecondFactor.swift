@@ -133,7 +133,7 @@ extension AdminStore {
         try write { connection in
             guard try Self.user(name, connection).hasSecondFactor else { throw Self.noSecondFactor }
             guard try !Self.requiresSecondFactor(connection) else {
-                throw GatewayError(.conflict, "an owner requires a second factor")
+                throw GatewayError(.conflict, "all users need a second factor: an owner can end this rule")
             }
             try Self.deleteSecondFactor(of: name, connection)
             try audit(connection, "second_factor.disable", name)

@@ -66,7 +66,7 @@ package struct AdminStore: ControlStore {
                 .blob(SHA256.digest(token)), .integer(milliseconds))
             guard connection.changes > 0 else {
                 throw GatewayError(
-                    .notFound, "the link has already been used or is older than 30 minutes")
+                    .notFound, "the link has been used or replaced, or is older than 30 minutes")
             }
             try connection.run("DELETE FROM admin_session WHERE \"user\" = ?", .text(name))
             try Self.deleteSecondFactor(of: name, connection)

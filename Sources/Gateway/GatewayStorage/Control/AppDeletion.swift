@@ -13,7 +13,7 @@ package struct AppDeletion: Sendable, Equatable {
     package let erasedMilliseconds: Int64?
 }
 
-/// Deletes apps. One transaction deletes all data without which no request is accepted, and records that the other data
+/// Deletes apps. One transaction deletes the data that accepting requests requires, and records that the other data
 /// must be deleted. So the gateway completes a deletion even if the process is terminated.
 extension AppDirectory {
     /// Tables with rows that outlive their app: the audit log and the pending deletions.

@@ -33,7 +33,7 @@ extension AppDirectory {
     package func keepPublishedKeySet(
         _ set: PublishedKeySet, of source: KeySource, for appID: String, tolerance: Int64
     ) throws(GatewayError) {
-        // `alone: false` does not increment the generation, because gateways poll for newer sets anyway.
+        // With `alone: false`, gateways are not notified of the change. They poll for newer sets anyway.
         try database.write(alone: false) { connection in
             try connection.run(
                 """

@@ -5,7 +5,7 @@ internal import CountersignSQLite
 package import Foundation
 public import GatewayModel
 
-/// The apps of a data directory with their keys and settings, and access to the other control stores.
+/// The apps of a data directory or database, with their keys and settings, and access to the other control stores.
 ///
 /// Any process may write. A running gateway loads a change within a second.
 public final class AppDirectory: ControlStore {
@@ -21,7 +21,7 @@ public final class AppDirectory: ControlStore {
     /// - Parameters:
     ///   - dataDirectory: The gateway's data directory.
     ///   - actor: The author of changes, for the audit log.
-    /// - Throws: `dataDirectory` or `storage`.
+    /// - Throws: `dataDirectory`, `storage`, or `conflict` if another version wrote the file and it cannot be migrated.
     public convenience init(
         dataDirectory: String, actor: Operator = .account
     ) throws(GatewayError) {

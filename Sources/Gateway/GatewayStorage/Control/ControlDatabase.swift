@@ -1,10 +1,10 @@
 internal import Foundation
 internal import GatewayModel
 
-/// The database `control.sqlite`, shared by several stores. PostgreSQL has the same tables, from the same scripts.
+/// The database `control.sqlite`, shared by several stores. PostgreSQL has the same tables.
 ///
-/// The file uses a rollback journal with `synchronous=EXTRA`, because several connections may write (see
-/// `docs/adr/0002-two-databases.md`).
+/// The file uses a rollback journal with `synchronous=EXTRA`, because several processes may write, and SQLite before
+/// 3.51.3 can then damage a write-ahead log (see `docs/adr/0002-two-databases.md`).
 package enum ControlDatabase {
     /// The version that the first migration creates.
     static let oldestVersion = 20

@@ -266,7 +266,7 @@ package struct ProjectStore: ControlStore {
                 bytes: Array(json.utf8)
             ) { $0.value }
         } catch {
-            throw GatewayError(.invalid, "the text is not JSON of at most 1 MiB without duplicate members")
+            throw GatewayError(.invalid, "the text must be JSON of at most 1 MiB without duplicate members")
         }
     }
 }

@@ -17,7 +17,7 @@ package struct RestrictionStore: ControlStore {
     /// would not apply after the clock is corrected.
     private static let storedMilliseconds: Int64 = 30 * 86_400_000
 
-    /// Replaces a restriction of the same kind for the same user or device. Throws `conflict` if there are too many.
+    /// Stores a restriction, in place of one with the same action and user or device. Throws `conflict` for too many.
     package func put(_ restriction: UserRestriction, in appID: String) throws(GatewayError) {
         try write { connection in
             try Self.checkApp(appID, connection)
