@@ -11,7 +11,7 @@ package struct SQLiteStorage: Storage {
     private let runs = OpenIndexRuns()
     private let now: @Sendable () -> Date
 
-    /// Throws `conflict` for the target of an unfinished copy.
+    /// Throws `conflict` for the target of an unfinished copy or restore.
     package init(
         dataDirectory: String, now: @escaping @Sendable () -> Date = { Date() }
     ) throws(GatewayError) {
@@ -28,7 +28,7 @@ package struct SQLiteStorage: Storage {
         attempts = SQLiteReaders(path: folder.path + "/" + DeliveryStore.fileName)
     }
 
-    /// Must be called before any file is opened.
+    /// Must be called before any database is opened.
     package static func prepareProcess() { SQLiteConnection.disableMemoryStatistics() }
 
     private var reader: SQLiteEventLog { SQLiteEventLog(readers: events, runs: runs) }

@@ -21,7 +21,7 @@ package protocol Storage: Sendable {
     /// Refresh tokens derive from `refreshKey`.
     func openSessions(refreshKey: [UInt8]) throws(GatewayError) -> SessionStore
 
-    /// Called once by a running gateway. A process may have only one event store open.
+    /// Called once by a running gateway. An instance may have only one event store open at a time.
     func openEvents(_ options: EventStoreOptions) throws(GatewayError) -> any EventStore
 
     /// `events` is the store of the running gateway, or nil without one. `now` is in milliseconds since 1970.

@@ -53,7 +53,7 @@ package struct EnforcementPreview: Sendable {
 
 /// Reads counts of verdicts and samples of failed requests, also while a gateway writes.
 package protocol AnalyticsLog: Sendable {
-    /// The buckets of a range in order, including empty ones. Throws `invalid` for a range of more than 5,000 buckets.
+    /// The buckets of a range in order, including empty ones. Throws `invalid` for no or more than 5,000 buckets.
     func buckets(_ query: AnalyticsQuery, by length: BucketLength) throws(GatewayError) -> [VerdictBucket]
 
     /// The counts of a range, which is extended to whole buckets.
@@ -261,7 +261,7 @@ package struct AnalyticsReader: AnalyticsLog {
         return found
     }
 
-    /// Reads the tables of sums, unless a filter or the property needs columns that only the detailed tables have.
+    /// Reads the detailed tables if there is a filter or a property, and otherwise the tables of sums.
     private func each(
         _ query: AnalyticsQuery, from first: Int64, _ length: BucketLength, columns: String,
         property: AnalyticsProperty? = nil, _ body: (any SQLRow) -> Void

@@ -3,7 +3,7 @@ internal import CountersignSQLite
 package import Foundation
 package import GatewayModel
 
-/// Stores verdict counts by minute, hour and day, and samples. Writes once a second.
+/// Stores verdict counts by minute, hour and day, and samples of failed requests. Writes once a second.
 ///
 /// SQLite uses `synchronous=NORMAL`: a power failure may lose the last seconds of counts, but no event
 /// (`docs/adr/0013-analytics.md`).
@@ -53,7 +53,7 @@ package final class AnalyticsStore: AppData, @unchecked Sendable {
     private let report: @Sendable (String) -> Void
     private let queue = DispatchQueue(label: "analytics")
     private let ticker: Ticker
-    /// Limits how long reports wait for a locked file. A report may then lack the counts of the last second.
+    /// Limits how long reports wait for a locked file. A report may then lack the newest counts.
     private let reports: BoundedWait
     private let droppedRequests = Lock(0)
     // Accessed on `queue` only, after `init`.

@@ -99,7 +99,7 @@ struct AnalyticsTable {
             """, .integer(Int64(Self.samplesPerCode)))
     }
 
-    /// Deletes rows by the primary key, app by app, so that no remaining row is read.
+    /// Deletes rows by the primary key, app by app, so that remaining rows are not scanned.
     private func delete(from table: String, before milliseconds: Int64) throws {
         var appID = ""
         while let next = try connection.first(

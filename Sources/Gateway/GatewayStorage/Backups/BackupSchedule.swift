@@ -2,8 +2,8 @@ internal import CountersignCore
 package import Foundation
 package import GatewayModel
 
-/// Makes a backup at a fixed interval after the newest one, and deletes the oldest. A backup dated in the future counts
-/// as the oldest. Retries after a failure with increasing pauses.
+/// Makes a backup at a fixed interval after the newest one, and deletes the oldest beyond `BackupRules.keep`. A backup
+/// dated in the future counts as the oldest. Retries after a failure with increasing pauses.
 package final class BackupSchedule: Sendable {
     /// From 5 minutes up to 4 hours.
     private static let retry = RetryPolicy(baseDelay: 300, maximumDelay: 14_400)

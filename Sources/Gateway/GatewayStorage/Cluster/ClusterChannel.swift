@@ -7,7 +7,7 @@ package struct ClusterMessage: Sendable, Equatable {
         case watch
         /// Verdicts of the sender, for live feeds of other gateways.
         case verdicts
-        /// A request to verify a sample's token again, for the gateway that has the token in memory.
+        /// A request to verify the token of a failed request again, for the gateway that has the token in memory.
         case question
         /// The verification result for a ``question``.
         case answer

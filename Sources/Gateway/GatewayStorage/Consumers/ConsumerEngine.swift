@@ -47,7 +47,7 @@ package protocol ConsumerEngine: Sendable {
     func deadlines(of row: ConsumerRows.Row, _ connection: Connection) throws -> [Int64?]
 
     /// Reserves a partition, reads its next events with `read`, and stores the lease. If no event matches, stores the
-    /// new position. Returns nil if another worker has the partition, or if the consumer was moved meanwhile.
+    /// new position. Returns nil if another worker has the partition, or if a seek moved the consumer meanwhile.
     func lease(
         _ partition: Int, of row: ConsumerRows.Row,
         _ read: @escaping @Sendable (Connection) throws -> LeaseAttempt
@@ -61,7 +61,7 @@ package protocol ConsumerEngine: Sendable {
     /// See ``EventConsumers/release(_:of:)``.
     func release(_ lease: String, of id: EventConsumerID) throws(ConsumerFailure)
 
-    /// Ends the leases of a moved consumer, in the transaction that moves it.
+    /// Ends a consumer's leases, in the transaction of a seek.
     func endLeases(of id: EventConsumerID, _ connection: Connection) throws
 
     /// Called after a seek or a deletion of the consumer was committed.

@@ -33,7 +33,7 @@ struct ConsumerLeases {
         acknowledged = Array(repeating: nil, count: partitions)
     }
 
-    /// False after the consumer was moved, or deleted and created again.
+    /// False after a seek, or after the consumer was deleted and created again.
     func isValid(for row: ConsumerRows.Row) -> Bool {
         generation == row.generation && slots.count == row.positions.count
     }

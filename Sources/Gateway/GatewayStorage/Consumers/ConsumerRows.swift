@@ -8,11 +8,11 @@ package struct ConsumerRows {
         package let id: EventConsumerID
         package let settings: EventConsumerSettings
         package let createdMilliseconds: Int64
-        /// Changes when a consumer in SQLite is moved, or deleted and created again.
+        /// Changes after a seek of a consumer in SQLite, and when the consumer is deleted and created again.
         package let generation: Int64
         /// The position of each partition.
         package let positions: [Int64]
-        /// For each partition, the gap before its position, open until events after the gap are acknowledged.
+        /// For each partition, a gap (events deleted unread) before its position, until later events are acknowledged.
         package let passedGaps: [EventGap]
     }
 

@@ -7,7 +7,7 @@ package enum EventConsumerRules {
     /// The valid durations of a lease, in seconds.
     package static let leaseSeconds = 5...600
 
-    /// Whether a lease with this deadline has expired. Both are in milliseconds since 1970.
+    /// Whether a lease with this deadline has expired at `now`. Both times are in milliseconds since 1970.
     package static func hasEnded(_ deadline: Int64, at now: Int64) -> Bool {
         DueTime.hasCome(deadline, at: now, within: longestLease)
     }

@@ -13,7 +13,7 @@ package final class FolderCopy: CopyEndpoint {
     /// Grouped by file, with the events last.
     package private(set) var tables: [CopyTable] = []
 
-    /// Throws `notFound` without a data directory, `conflict` if it is an unfinished copy, `alreadyRunning` if in use.
+    /// Throws `notFound` if there is no data, `conflict` for an unfinished copy or restore, `alreadyRunning` if in use.
     package convenience init(from path: String) throws(GatewayError) {
         guard FileManager.default.fileExists(atPath: path + "/control.sqlite") else {
             throw GatewayError(.notFound, "\(path) is not a data directory: it has no control.sqlite")

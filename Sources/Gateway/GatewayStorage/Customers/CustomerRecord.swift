@@ -66,7 +66,7 @@ extension CustomerRecordStore {
 
     /// The maximum number of an id's events that are counted.
     package static var mostCounted: Int { 100_000 }
-    /// The maximum number of rows deleted in a commit, so that other transactions do not wait for long.
+    /// The maximum number of events, or of rows in each table of a profile, deleted in a commit, to limit waits.
     package static var rowsPerCommit: Int { 500 }
 
     /// `count` returns the number of events with an id, up to ``mostCounted``.

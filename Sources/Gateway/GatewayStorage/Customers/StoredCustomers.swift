@@ -2,7 +2,7 @@ internal import CountersignCore
 internal import CountersignSQLite
 package import GatewayModel
 
-/// Reads customers from a database of any engine. The HTTP server's threads may read, as writers block no reader.
+/// Reads customers from a database of any engine. HTTP server threads may read, because writers block no reader.
 package final class StoredCustomers: CustomerStore {
     private let database: any SQLReader
     private let end: @Sendable () -> Void

@@ -16,7 +16,7 @@ final class EventIndex {
         var highestLevel = 3
         /// The number of events in a range of ``EventTimes``.
         var timeEvents = 8_192
-        /// The number of waiting tables from which the writer waits until one has become a run.
+        /// If this many tables wait to become runs, the writer waits until the background queue has written them.
         var mostWaiting = 16
     }
 

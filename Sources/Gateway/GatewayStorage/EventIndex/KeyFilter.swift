@@ -1,4 +1,4 @@
-/// A blocked Bloom filter over a run's keys: 16 bits per key, one cache line per lookup, 0.1 % false positives.
+/// A blocked Bloom filter over a run's keys: 16 bits of memory and up to 7 set bits per key, 0.1 % false positives.
 struct KeyFilter {
     private static let wordsPerBlock = 8
     private static let bitsPerKey = 7

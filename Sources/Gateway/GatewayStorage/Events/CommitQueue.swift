@@ -56,7 +56,7 @@ package final class CommitQueue: @unchecked Sendable {
     private var isClosing = false
     private var writers = 0
 
-    /// `pendingBytes` limits the total size of waiting bodies. Further batches are rejected as `overloaded`.
+    /// `pendingBytes` limits the total size of uncommitted bodies. Further batches are rejected as `overloaded`.
     package init(pendingBytes: Int, waitingFor storage: String, gathering: Gathering, mostEvents: Int = .max)
     {
         pendingLimit = pendingBytes
@@ -103,7 +103,7 @@ extension CommitQueue {
         add(Job(batch: nil) { completion($0.map { _ in }) })
     }
 
-    /// Batches that `body` appends share a commit.
+    /// Batches that `body` appends share a commit, up to `mostEvents`.
     package func together(_ body: () -> Void) {
         condition.lock()
         appenders += 1

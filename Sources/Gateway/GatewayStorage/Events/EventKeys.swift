@@ -34,7 +34,6 @@ struct EventKeys {
         _ id: String, in appID: String, _ connection: SQLiteConnection
     ) throws -> Int64 {
         let name = "\(appID)\0\(id)"
-        // Compares bytes, because Swift treats canonically equivalent ids as equal.
         if let key = known[name], key.name.hasSameBytes(as: name) { return key.number }
         try connection.run(
             "INSERT INTO event_key (app_id, key_id) VALUES (?1, ?2) ON CONFLICT DO NOTHING", .text(appID),

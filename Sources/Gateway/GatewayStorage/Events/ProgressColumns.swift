@@ -7,8 +7,8 @@ package enum ProgressColumns {
         .map { "ALTER TABLE event_consumer ADD COLUMN \($0);" }.joined(separator: "\n")
 }
 
-/// The column for a gap before the position of a partition. Earlier versions stored a gap only for the whole
-/// consumer.
+/// The column for a gap (events deleted unread) before a partition's position. Earlier versions stored a gap only for
+/// the whole consumer.
 package enum PartitionGaps {
     package static let script = """
         ALTER TABLE event_consumer_position ADD COLUMN is_after_gap INTEGER NOT NULL DEFAULT 0;

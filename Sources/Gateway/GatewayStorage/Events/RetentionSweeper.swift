@@ -259,7 +259,7 @@ struct RetentionSweeper {
             ) { Customer(id: $0.text(0), seenMilliseconds: $0.int64(1), bytes: $0.int64(2)) }
         }
 
-        /// Deletes customers last seen until a time, the oldest first, while the size limit is exceeded.
+        /// Deletes customers last seen at or before a time, the oldest first, while the size limit is exceeded.
         private func deleteExcessCustomers(
             _ excess: inout Int64, seenUntil milliseconds: Int64, _ budget: inout StepBudget
         ) throws {

@@ -76,7 +76,7 @@ extension SQLiteEventLog {
 }
 
 extension EventLogState {
-    /// The sequence number of the newest event.
+    /// The highest sequence number that was assigned.
     func head(_ sqlite: SQLiteConnection) throws -> Int64 {
         let last = try sqlite.first("SELECT max(seq) FROM event") { $0.optionalInt64(0) } ?? nil
         return max(last ?? 0, next - 1)

@@ -45,13 +45,13 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
     private var spaceUntil = DispatchTime(uptimeNanoseconds: 0)
     private var lastBatches = 0
 
-    /// The pause after a deletion step, as a multiple of the step's duration.
+    /// The pause after a step of deletion or a failed opening of the log, as a multiple of its duration.
     private static let restShare: UInt64 = 3
     /// How long a measurement of free disk space is valid.
     private static let spaceMilliseconds = 100
 
-    /// Writes the counts of apps and keys every `countSeconds`. Throws `SQLiteError` if the file cannot be opened or
-    /// was written by a newer version. On a full disk it does not throw, but all batches fail until there is space.
+    /// Writes the counts of apps and keys every `countSeconds`. Throws `SQLiteError` if the file cannot be opened, and
+    /// `conflict` if its version cannot be migrated. A full disk throws nothing, but batches fail until there is space.
     package convenience init(
         path: String, pendingBytes: Int, diskFloorBytes: Int = 0,
         observer: (any GatewayObserver)? = nil, retentionSeconds: Double = 60,

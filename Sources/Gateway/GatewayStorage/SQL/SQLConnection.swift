@@ -29,10 +29,10 @@ package protocol SQLConnection: AnyObject {
     /// The suffix of a `SELECT` that locks rows: ` FOR UPDATE`, or empty for an engine with a single writer.
     var forUpdate: String { get }
 
-    /// Encrypts a secret for a column in the row with this key.
+    /// Encrypts a secret for a column in the row with this key, if the engine encrypts secrets.
     func sealed(_ secret: [UInt8], _ column: SecretColumn, _ key: String...) throws -> [UInt8]
 
-    /// Decrypts a secret, or returns a plain one. Throws `conflict` if encrypted for another row or with another key.
+    /// Decrypts a secret, or returns a plain one. Throws `conflict` for the secret of another row or encryption key.
     func opened(_ stored: [UInt8], _ column: SecretColumn, _ key: String...) throws -> [UInt8]
 
     func appTables() throws -> [AppTable]

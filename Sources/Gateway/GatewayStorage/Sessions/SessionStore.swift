@@ -123,12 +123,12 @@ package final class SessionStore: AppData, Sendable {
             return shared.jobs
         }
         var failure: StoreFailure?
-        // A job that fails is removed, and the others are committed without it. After several failures the
-        // cause is probably common to all.
+        // A job that fails is removed, and the others are committed without it. After several failures, the cause is
+        // probably common to all jobs, so the remaining jobs fail too.
         for _ in 0..<Self.attempts where !jobs.isEmpty {
             var running: Int?
             do {
-                // Needs no exclusive transaction, because jobs lock the rows that they change with `forUpdate`.
+                // Needs no exclusive transaction, because jobs lock the rows that they change, with `forUpdate`.
                 try database.commit(alone: false) { connection in
                     let table = SessionTable(
                         connection: connection, key: refreshKey, databaseTime: try databaseTime?(connection))

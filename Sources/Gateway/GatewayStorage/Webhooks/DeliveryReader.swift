@@ -4,7 +4,7 @@ package import GatewayModel
 
 /// Reads webhook deliveries, also while a gateway delivers.
 package protocol DeliveryLog: Sendable {
-    /// The attempts to deliver before `sequence`, newest first. Nil begins with the newest.
+    /// The delivery attempts before `sequence`, newest first. Nil begins with the newest.
     func deliveries(
         of endpointID: String, before sequence: Int64?, limit: Int
     ) throws(GatewayError) -> [DeliveryRecord]

@@ -3,7 +3,7 @@ internal import CountersignSQLite
 package import Foundation
 package import GatewayModel
 
-/// Stores attempts to deliver to webhooks in `webhooks.sqlite`. Only the running gateway writes it.
+/// Stores attempts to deliver to webhooks. A running gateway writes `webhooks.sqlite`; commands only clear responses.
 package final class DeliveryStore: AppData, Sendable {
     package static let fileName = "webhooks.sqlite"
     /// The maximum number of stored attempts of an endpoint.
@@ -138,7 +138,7 @@ package final class DeliveryStore: AppData, Sendable {
         return count
     }
 
-    /// Deletes the attempts of an app's alert webhook. ``sweep(keeping:at:)`` deletes the attempts of other endpoints.
+    /// Deletes the attempts of an app's alert webhook. ``sweep(keeping:at:)`` deletes those of deleted endpoints.
     package func erase(appID: String) throws(GatewayError) {
         try database.write(alone: false) { connection in
             let id = DeliveryRecord.alerts(of: appID)
