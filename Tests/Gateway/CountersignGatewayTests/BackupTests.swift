@@ -103,13 +103,16 @@ struct BackupTests {
             atPath: target, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
         for (name, content) in [
             ("unfinished-restore", ""), ("events.sqlite", ""), ("control.sqlite", "half"),
+            ("events.sqlite-journal", "half"),
         ] { try Data(content.utf8).write(to: URL(fileURLWithPath: target + "/" + name)) }
         let rejection = #expect(throws: GatewayError.self) {
             try Gateway(configuration: GatewayConfiguration(dataDirectory: target))
         }
         #expect(rejection?.code == .conflict && rejection?.reason.contains("restore it again") == true)
         _ = try Backup.restore(backup.path, to: target)
-        #expect(!FileManager.default.fileExists(atPath: target + "/unfinished-restore"))
+        for name in ["unfinished-restore", "events.sqlite-journal"] {
+            #expect(!FileManager.default.fileExists(atPath: target + "/" + name))
+        }
         _ = try Gateway(configuration: GatewayConfiguration(dataDirectory: target))
 
         // The error for an unwritable target has the system's reason.

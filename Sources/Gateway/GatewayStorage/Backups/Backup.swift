@@ -195,15 +195,17 @@ package struct Backup: Sendable, Equatable {
         let backup = try verify(path, report: report)
         let mark = dataDirectory + "/" + UnfinishedCopy.restoreFile
         let present = BytewiseSet((try? FileManager.default.contentsOfDirectory(atPath: dataDirectory)) ?? [])
+        // A crash can also leave the other files of a database.
+        let restored = databases.flatMap { name in ["", "-journal", "-wal", "-shm"].map { name + $0 } }
         let isCutShort =
             present.contains(UnfinishedCopy.restoreFile)
-            && present.isSubset(of: BytewiseSet(databases + [UnfinishedCopy.restoreFile]))
+            && present.isSubset(of: BytewiseSet(restored + [UnfinishedCopy.restoreFile]))
         guard present.isEmpty || isCutShort else {
             throw GatewayError(
                 .conflict, "\(dataDirectory) is not empty; give a folder that does not exist yet")
         }
         func clear() throws {
-            for name in databases where FileManager.default.fileExists(atPath: dataDirectory + "/" + name) {
+            for name in restored where FileManager.default.fileExists(atPath: dataDirectory + "/" + name) {
                 try FileManager.default.removeItem(atPath: dataDirectory + "/" + name)
             }
         }
