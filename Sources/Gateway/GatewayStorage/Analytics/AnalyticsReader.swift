@@ -102,7 +102,7 @@ package struct AnalyticsReader: AnalyticsLog {
     {
         let step = length.milliseconds
         let first = query.fromMilliseconds - query.fromMilliseconds % step
-        guard query.toMilliseconds > first, (query.toMilliseconds - first) / step <= 5_000 else {
+        guard query.toMilliseconds > first, query.toMilliseconds - first <= 5_000 * step else {
             throw GatewayError(
                 .invalid, "a range must have 1 to 5000 buckets; choose longer buckets or a shorter range")
         }
