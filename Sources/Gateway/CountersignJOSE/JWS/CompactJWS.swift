@@ -20,7 +20,7 @@ public struct CompactJWS: Sendable {
     /// The header's `typ`; nil if it is absent.
     public let type: String?
 
-    /// Parses a token in compact form as strictly as ``TokenVerifier`` does, without verifying it.
+    /// Parses a token in compact form without verifying it. As strict as ``TokenVerifier``, but also accepts `at+jwt`.
     ///
     /// - Parameter text: Three parts in canonical base64url, joined by dots.
     /// - Throws: ``JOSEError`` with code `malformedToken`.

@@ -1,7 +1,7 @@
 internal import CountersignJSON
 
-/// The rules of a JOSE header, checked before the signature. Other members are ignored: `jku`, `jwk`, `x5u` and
-/// `x5c` never choose a key and are never fetched (RFC 8725, section 3.10).
+/// The rules for `crit`, `b64` and `typ` in a JOSE header, checked before the signature. `jku`, `jwk`, `x5u` and
+/// `x5c` are ignored: they never choose a key and are never fetched (RFC 8725, section 3.10).
 enum HeaderRules {
     /// The problems of a parsed header; empty for nearly all tokens. `types` are the accepted values of `typ`,
     /// as ``mediaType(_:)`` returns them.

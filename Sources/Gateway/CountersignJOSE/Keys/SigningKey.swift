@@ -17,8 +17,8 @@ public final class SigningKey: Sendable {
     ///   - algorithm: The algorithm of the key.
     ///   - bits: The size of an RSA key, 2048 to 8192 in steps of 8; ignored for other algorithms.
     /// - Returns: A key from OpenSSL's random generator. RSA takes from 50 ms to seconds.
-    /// - Throws: ``JOSEError`` with code `weakKey` for a size out of range, `unsupportedKey` for an unknown
-    /// algorithm.
+    /// - Throws: ``JOSEError`` with code `weakKey` for another size, `unsupportedKey` for an unknown algorithm,
+    ///   `signingFailed` if OpenSSL fails.
     public static func generate(
         _ algorithm: JWSAlgorithm = .rs256, bits: Int = 2048
     ) throws(JOSEError) -> SigningKey {

@@ -22,7 +22,7 @@ final class Claims: Sendable {
     /// Nil if it is not a string.
     let tokenID: String?
     let audience: Value<[String]>
-    /// The claims listed in the policy's `keptClaims`, as a JSON object; nil if no such claim is stored.
+    /// The claims listed in the policy's `keptClaims`, as a JSON object; nil if all are omitted.
     let kept: String?
     let json: [UInt8]
 

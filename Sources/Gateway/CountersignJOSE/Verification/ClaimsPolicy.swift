@@ -7,7 +7,7 @@ public struct ClaimsPolicy: Sendable {
     /// The allowed clock difference for `exp`, `nbf` and `iat` in seconds. A verifier limits the value to 0 to 300.
     public var leeway: Double
     /// The maximum lifetime from `iat` to `exp` in seconds; nil for no limit. For a token without `iat`, the
-    /// remaining lifetime counts. A lifetime above 24 hours always causes a warning.
+    /// remaining lifetime minus ``leeway`` counts. A lifetime above 24 hours always causes a warning.
     public var maximumLifetime: Double?
     /// The accepted audiences; empty does not check `aud`. If `aud` is present, it must contain an accepted audience.
     public var audiences: [String]
@@ -24,7 +24,7 @@ public struct ClaimsPolicy: Sendable {
     public var types = ["JWT"]
     /// The claim that names the user: a member of the payload, such as `sub` or `https://example.com/uid`.
     public var userClaim = "sub"
-    /// The claims that the app stores with each event of a verified token.
+    /// The claims that the gateway stores with each event sent with a valid token.
     public var keptClaims: [String] = []
 
     /// Creates a policy. By default only RS256 is allowed, with 30 s leeway and no other requirements.
@@ -55,7 +55,7 @@ public struct ClaimsPolicy: Sendable {
 
     var boundedLeeway: Double { leeway.isNaN ? 0 : min(max(leeway, 0), 300) }
 
-    /// The form in which a kept number is stored: an integer if it is whole. Nil if it may be inexact.
+    /// The stored form of a number in ``keptClaims``: an integer if the number is whole; nil if it may be inexact.
     package static func kept(number value: JSONValue) -> JSONValue? {
         guard case .number(let number) = value else { return value }
         guard number.magnitude < 0x1p53 else { return nil }

@@ -1,8 +1,8 @@
 internal import CountersignCore
 internal import CountersignJSON
 
-/// Verifies signed-user tokens for one app, strictly and with a fixed order of checks. Immutable and
-/// thread-safe: create a new verifier when the app's keys or policy change.
+/// Verifies the tokens that one app's backend signs for its users, strictly and in a fixed order of checks.
+/// Immutable and thread-safe. Create a new verifier when the app's keys or policy change.
 public struct TokenVerifier: Sendable {
     /// The app's keys.
     public let keys: KeyRing
@@ -129,7 +129,7 @@ private struct User {
     }
 }
 
-// MARK: - Checks that depend only on the token and the keys
+// MARK: - Checks that depend only on the token, the keys and the policy
 
 extension TokenVerifier {
     private struct Header {

@@ -24,7 +24,7 @@ package struct VerificationCheck: Sendable {
         (.lifetimeTooLong, "the lifetime is within the app's limit, if it has one"),
         (.audienceMismatch, "aud is accepted, if the app names an audience"),
         (.issuerMismatch, "iss is accepted, if the app names an issuer"),
-        (.revoked, "the token was not revoked"), (.userRevoked, "the user's tokens were not revoked later"),
+        (.revoked, "the token was not revoked"), (.userRevoked, "iat is after any revocation for the user"),
         (.subjectMismatch, "the token belongs to the user"),
         (.payloadUserIDMismatch, "the request names one user only"),
     ]
