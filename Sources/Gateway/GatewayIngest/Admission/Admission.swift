@@ -25,9 +25,9 @@ package enum Verdict {
     /// Enforcement is disabled, so the token, if any, was not verified.
     case notJudged
     case accepted(VerificationReport, from: Principal)
-    /// The token is invalid. Enforcement is optional for the user, so the request is accepted with a warning.
+    /// The token is missing or invalid. Enforcement is optional for the user, so the response has a warning.
     case acceptedWithWarning(VerificationReport)
-    /// The token is invalid. Enforcement is required for the user, or the credential is an access token.
+    /// The token is missing or invalid. Enforcement is required for the user, or the credential is an access token.
     case rejected(VerificationReport)
 }
 

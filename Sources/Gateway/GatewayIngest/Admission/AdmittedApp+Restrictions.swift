@@ -2,7 +2,7 @@ internal import GatewayHTTP
 internal import GatewayModel
 
 extension AdmittedApp {
-    /// Returns the app with these restrictions, or `self` if they are unchanged. `before` has the buckets in use.
+    /// Returns the app with these restrictions, or `self` if they are unchanged. Rate limits continue from `before`.
     func restricted(
         by measures: [UserRestriction], before: UserRestrictions?, _ sharers: @escaping @Sendable () -> Int
     ) -> AdmittedApp {

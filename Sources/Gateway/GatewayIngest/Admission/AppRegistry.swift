@@ -17,8 +17,8 @@ package final class AppRegistry: Sendable {
     private let seen = Lock<(version: Int64?, auditHead: [UInt8]?, publishedGeneration: Int)>((nil, nil, 0))
     package let health: RefreshHealth
     private let ticker = Ticker(queue: DispatchQueue(label: "app registry"), everySeconds: 0.2)
-    /// The published keys of apps, by app id, one for each key source. Kept across changes of the app that do
-    /// not affect the source.
+    /// The published key sets of apps, by app id, one set for each key source. A set stays in memory until its
+    /// source changes.
     private let published = Lock<BytewiseDictionary<[RemoteJWKSet]>>([:])
     private let usedWriteKeys = Lock<[WriteKeyDigest: Int64]>([:])
     /// The uses of write keys that are on disk, and the time at which they were written.
@@ -138,7 +138,7 @@ package final class AppRegistry: Sendable {
         return apps.withLock { $0.byProject[token] }
     }
 
-    /// The maximum size in bytes of a text from a client that is looked up. Ids and project tokens are shorter.
+    /// The maximum size in bytes of an id that a client may look up. Ids and project tokens of apps are shorter.
     private static let longestID = 256
 
     package func app(id: String) -> AdmittedApp? {
@@ -190,7 +190,7 @@ package final class AppRegistry: Sendable {
         try? noteWriteKeyUses()
     }
 
-    /// Fetches published keys, loads changes and stores the uses of write keys, if these are due.
+    /// Starts due fetches of published keys, loads changes, and stores the uses of write keys if that is due.
     func look() throws(GatewayError) {
         refreshPublished()
         try refresh()
@@ -291,7 +291,7 @@ package final class AppRegistry: Sendable {
             let admitted = loaded.restricted(
                 by: restrictions[app.id] ?? [], before: before[app.id]?.restrictions, sharers)
             apps.byID[app.id] = admitted
-            // A project token that an operator set takes precedence over the default of another app, which is its id.
+            // The default project token is the app's id. A token set by an operator takes precedence over a default.
             let holder = apps.byProject[admitted.project.settings.token]
             if holder == nil || admitted.project.settings.token != app.id {
                 apps.byProject[admitted.project.settings.token] = admitted

@@ -1,9 +1,9 @@
 package struct Credential: Sendable {
     package enum Scheme: Sendable {
-        /// A signed-user token in addition to the app's key. It authenticates the users named in the request,
-        /// if the app's enforcement requires that.
+        /// A token of the user, in addition to the app's write key. It authenticates the users named in the request,
+        /// unless the app's enforcement is disabled.
         case userToken
-        /// Sent without a key. Names the app itself, so it must be valid regardless of enforcement.
+        /// A token sent without a write key. It names the app, so it must be valid regardless of enforcement.
         case accessToken
     }
 

@@ -4,7 +4,7 @@ package import GatewayModel
 
 // An extension of the request, because a call of the context's own function would copy the context.
 extension HTTPRequest {
-    /// Nil when the request was rejected or not fully verified.
+    /// Nil if the request was rejected or has no verdict.
     package func proof(dialect: String) -> EventProof? {
         let result: EventProof.Verdict
         switch context.verdict {

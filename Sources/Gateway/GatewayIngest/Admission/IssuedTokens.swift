@@ -3,7 +3,7 @@ package import CountersignJOSE
 package import GatewayModel
 
 /// Verifies access tokens issued by this gateway, which are recognized by the bytes of their headers. The app's
-/// policy does not apply, because it is for tokens of other issuers and rejects the type `at+jwt`.
+/// policy does not apply, because it is for tokens of other issuers.
 package final class IssuedTokens: Sendable {
     /// `cache` may be shared with the apps, because each verifier finds only its own entries.
     package init(cache: VerifiedTokenCache = VerifiedTokenCache()) {
@@ -88,7 +88,7 @@ package final class IssuedTokens: Sendable {
         return (report, claims.sessionID == nil ? .server : .device)
     }
 
-    /// The claims of a valid token issued by this gateway, for any app; nil for other tokens.
+    /// The claims of an unexpired token issued by this gateway, for any app, even if revoked; nil for other tokens.
     package func claims(of token: String, at instant: Double) -> IssuedClaims? {
         guard let verifier = verifier(of: token) else { return nil }
         return verifier.inspect(token, at: instant).claims.flatMap { IssuedClaims(json: $0.json) }
@@ -105,7 +105,7 @@ package final class IssuedTokens: Sendable {
 
     private func verifier(of token: String) -> TokenVerifier? {
         state.withLock { state in
-            // A token whose key was deleted must fail with "no matching key", not with an unknown header.
+            // A token whose key was deleted must fail because no key matches, not because the app rejects its `typ`.
             state.prefixes.contains { token.hasPrefix($0) } || IssuingKey.mayHaveSigned(token)
                 ? state.verifier : nil
         }

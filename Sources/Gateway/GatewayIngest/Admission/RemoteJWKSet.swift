@@ -80,7 +80,7 @@ package final class RemoteJWKSet: Sendable {
 
     package var keys: [PublicKey] { state.withLock { $0.keys } }
 
-    /// Incremented when a fetched set differs from the previous set.
+    /// Incremented when a fetched or stored set replaces different keys.
     var generation: Int { state.withLock { $0.generation } }
 
     package var problem: String? { state.withLock { $0.problem } }

@@ -45,7 +45,7 @@ package struct SampleVerifier: Sendable {
         let instant = now().timeIntervalSince1970
         var note: String?
         if sample.userID != nil, sample.code == .payloadUserIDMismatch {
-            note = "the request's other user ids are not kept, so that check is not made again"
+            note = "the request's other user ids are not stored, so they could not be compared again"
         }
         let report = app.report(
             on: AdmissionRequest(

@@ -9,7 +9,7 @@ package import GatewayModel
 /// Authenticates the client of a request to `/oauth/…` (RFC 6749, section 2.3; RFC 7523, section 2.2).
 package struct ClientAuthentication {
     static let assertionType = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
-    /// The maximum lifetime of an assertion in seconds. The id of an assertion is stored until its expiry.
+    /// The maximum lifetime in seconds. Limited, because the id of a used assertion is stored until its expiry.
     static let longestAssertion = 3_600.0
     static let leeway = 60.0
 

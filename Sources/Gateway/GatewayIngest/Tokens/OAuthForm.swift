@@ -9,7 +9,7 @@ package struct OAuthForm {
 
     private let values: BytewiseDictionary<String>
 
-    /// Ignores the query, because queries are logged (section 2.3.1). Throws `invalid_request`.
+    /// Ignores the query, because servers and proxies may log it (section 2.3.1). Throws `invalid_request`.
     package init(_ request: HTTPRequest) throws(OAuthError) {
         let type = request.header("content-type")?.split(separator: ";").first.map {
             String($0.unicodeScalars.filter { $0 != " " }).lowercased()

@@ -104,7 +104,7 @@ public final class SessionDirectory: Sendable {
         return try store.perform { try $0.sessions(of: app.id, subject: subject, before: last, limit: limit) }
     }
 
-    /// Calls `isEnough` with each subject of token families after `last`, in order, until it returns true.
+    /// Calls `isEnough` with each token family's subject that sorts after `last`, in order, until it returns true.
     package func subjects(
         of appID: String, after last: String, _ isEnough: (String) -> Bool
     ) throws(GatewayError) {

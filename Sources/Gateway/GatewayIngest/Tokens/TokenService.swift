@@ -83,7 +83,7 @@ package final class TokenService: Sendable {
         store.close()
     }
 
-    /// Loads keys and ended token families that other processes have changed. Deletes expired rows.
+    /// Loads the keys and revocations of other processes. Starts the deletion of expired rows if it is due.
     package func refresh() throws(GatewayError) {
         let now = nowMilliseconds
         // Read first: a change committed later has a newer version, so the next check finds it.
@@ -352,7 +352,7 @@ struct AccessGrant {
     let scope: String
     /// The lifetime of the access token, in seconds.
     let lifetime: Int
-    /// The maximum end of the token family, in milliseconds since 1970.
+    /// The end of the token family's maximum lifetime, in milliseconds since 1970.
     var endsMilliseconds = Int64.max - 999
 
     /// RFC 9068, section 2.2.

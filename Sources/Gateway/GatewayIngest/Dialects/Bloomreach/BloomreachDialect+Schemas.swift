@@ -25,7 +25,7 @@ extension BloomreachDialect {
         let shared: JSONObject = [
             "properties": properties, "timestamp": timestamp,
             "age": [
-                "description": "Seconds since it happened, instead of timestamp."
+                "description": "Seconds since the event, instead of timestamp."
             ],
             "message_id": LimitedText.identifier(),
         ]

@@ -4,7 +4,7 @@ internal import GatewayModel
 
 /// Message ids for clients that send none (`docs/adr/0008-message-ids-of-bloomreach-clients.md`).
 enum BloomreachMessageID {
-    /// The time in which an equal request with an `age` counts as a retry, in milliseconds.
+    /// The length of a time window in milliseconds. An equal request with an `age` in the same window is a retry.
     private static let window: Int64 = 600_000
 
     /// Returns the same message id for all tries of an event, if the content identifies the event. `properties`
@@ -15,7 +15,7 @@ enum BloomreachMessageID {
     ) -> String {
         var moment: JSONValue
         switch time.source {
-        case .instant: moment = root["timestamp"]?.value ?? .null  // a number, or a parsed time
+        case .instant: moment = root["timestamp"]?.value ?? .null  // a number, or a time as text
         case .age(let seconds) where seconds != seconds.rounded():
             moment = [.number(seconds), .integer(time.receivedMilliseconds / window)]
         // An age in whole seconds does not distinguish events. Storing an event twice is better than losing one.
@@ -47,7 +47,7 @@ enum BloomreachMessageID {
         output.append(UInt8(ascii: "}"))
     }
 
-    /// The ids that are the same in all tries: the device's cookie, or all ids without a cookie.
+    /// The ids that are the same in all tries: the device's cookie or, if there is none, all ids.
     private static func anchor(_ identifiers: [CustomerIdentifier]) -> JSONValue {
         let cookie = identifiers.filter { $0.name == CustomerIdentifier.cookieName }
         let kept = cookie.isEmpty ? identifiers : cookie

@@ -97,7 +97,7 @@ struct BrazeDecoder {
         "p": "last_purchase", "ss": "last_session_start", "se": "last_session_end",
     ]
 
-    /// The event's `data` as sent, with its time and session.
+    /// The event's `data` as canonical JSON, with the event's time and session.
     private static func occurrence(of node: JSONNode, at milliseconds: Int64) -> [UInt8] {
         var json = Array("{\"data\":".utf8)
         json += node["data"]?.kind == .object ? node["data"]?.canonicalBytes ?? [] : Array("{}".utf8)

@@ -2,14 +2,14 @@ internal import CountersignJSON
 internal import GatewayHTTP
 
 extension BodyRepair {
-    /// Isolates the elements of `lists`, and clears invalid members elsewhere. `times` names the times of an element.
+    /// Isolates the elements of `lists` and clears other invalid members. `times` are an element's members with times.
     mutating func isolateElements(of lists: [StaticString], times: [StaticString]) {
         for member in members(at: root) ?? [] {
             guard lists.contains(where: { holds($0, in: member.name) }) else {
                 clear(member.value, nesting: 1)
                 continue
             }
-            // If the ends of the elements cannot be found, the body stays unchanged and is rejected.
+            // If the ends of the elements cannot be found, the list stays invalid, so the body is rejected.
             for element in elements(at: member.value.lowerBound) ?? [] {
                 isolate(element, nesting: 2, times: times)
             }

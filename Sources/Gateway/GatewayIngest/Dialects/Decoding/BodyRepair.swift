@@ -44,7 +44,7 @@ package struct BodyRepair {
             }) ?? false
     }
 
-    /// The members of the object at `offset`; nil if there is no object or the end of a member cannot be found.
+    /// The members of the object at `offset`; nil for no object, too many members, or a member without an end.
     package func members(at offset: Int) -> [JSONText.Part]? {
         guard byte(at: offset) == UInt8(ascii: "{") else { return nil }
         let parts = request.body.withUnsafeBytes {
@@ -72,7 +72,7 @@ package struct BodyRepair {
         }
         guard let error = found else { return true }
         faults.reasons[value.lowerBound] = error.reason(for: "the event", limits)
-        // The replacement has the same type, because some decoders recognise events by their type.
+        // An object or array stays an object or array, because some decoders recognise events by their type.
         switch request.body[value.lowerBound] {
         case UInt8(ascii: "{"): replace(value, by: "{}")
         case UInt8(ascii: "["): replace(value, by: "[]")
@@ -81,8 +81,8 @@ package struct BodyRepair {
         return false
     }
 
-    /// Empties an array or object outside the events that is not JSON; replaces a number that is out of range
-    /// with `null`. These values are not stored, so the events are not rejected because of them.
+    /// Empties an array or object outside the events that is not JSON. Replaces an invalid number of at least 4
+    /// bytes with `null`. These values are not stored, so the events are not rejected because of them.
     package mutating func clear(_ value: Range<Int>, nesting: Int) {
         guard error(of: value, nesting: nesting) != nil else { return }
         switch request.body[value.lowerBound] {

@@ -45,8 +45,8 @@ final class DecodedEvents {
         return false
     }
 
-    /// The time of the next event in milliseconds since 1970. If `node` cannot be read or is not after
-    /// `earliest`, returns the time of receipt and adds a warning.
+    /// The time of the next event in milliseconds since 1970; the time of receipt if `node` is missing. Adds a
+    /// warning and returns the time of receipt if `node` cannot be read or is not after `earliest`.
     func time(
         of node: JSONNode?, at json: Range<Int>, _ unit: EventTime.Unit = .eitherOne,
         after earliest: Int64 = .min

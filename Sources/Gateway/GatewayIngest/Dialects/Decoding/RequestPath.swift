@@ -40,7 +40,7 @@ package struct RequestPath: Sendable {
         }
     }
 
-    /// Applies the app's rate limit and verifies the token, once per request.
+    /// Applies the app's rate limit, verifies the token and applies the restrictions of users, once per request.
     func admitted(_ admission: AdmissionRequest, app: AdmittedApp, request: HTTPRequest) -> Admitted {
         defer { request.context.span?.admissionEnded = MonotonicClock.now }
         if let rejection = overLimit(of: app, request) { return .failed(rejection) }
@@ -160,7 +160,7 @@ package struct RequestPath: Sendable {
         finish: @escaping (Result<Value, StoreFailure>) -> HTTPResponse
     ) -> HTTPOutcome {
         guard readers.take() else {
-            return .answer(finish(.failure(StoreFailure(reason: .overloaded, detail: "too many read"))))
+            return .answer(finish(.failure(StoreFailure(reason: .overloaded, detail: "too many reads"))))
         }
         return .waiting({ [readers] completion in
             readers.async {

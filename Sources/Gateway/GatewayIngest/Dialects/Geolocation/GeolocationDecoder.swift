@@ -33,7 +33,7 @@ struct GeolocationDecoder {
 
     private typealias Found = [(node: JSONNode, span: Range<Int>, parameters: [UInt8])]
 
-    /// Returns nil for too many records, before any record is examined.
+    /// Returns nil for too many records, before any record is decoded.
     private func records(of root: JSONNode, in text: UnsafeRawBufferPointer) -> Found? {
         switch root.kind {
         case .array:

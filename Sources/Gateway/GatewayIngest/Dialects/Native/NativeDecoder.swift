@@ -38,8 +38,8 @@ struct NativeDecoder {
         guard node.kind == .object else {
             return events.reject("invalid_event", "an event must be a JSON object")
         }
-        // Admission also covers the user ids of rejected events. It covers `previousId` for all types of event,
-        // because readers of a stored event can use `previousId`.
+        // Admission also covers the user ids of events that are rejected below. It covers `previousId` for all types
+        // of event, because readers of a stored event can use `previousId`.
         let userID = EventIdentifier(node["userId"])
         let previousID = EventIdentifier(node["previousId"])
         for case let id? in [userID.text, previousID.text] { events.userIDs.insert(id) }

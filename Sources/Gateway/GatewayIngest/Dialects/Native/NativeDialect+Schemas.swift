@@ -32,7 +32,7 @@ extension NativeDialect {
                         "type": "array", "items": APIOperation.schema("Event"),
                         "maxItems": .integer(Int64(path.limits.batchEvents)),
                     ],
-                    "sentAt": ["description": "As timestamp; the clock of the device."],
+                    "sentAt": ["description": "The device's clock when sending, in a format of timestamp."],
                     "writeKey": Self.text,
                 ],
             ],
