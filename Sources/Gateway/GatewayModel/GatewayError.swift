@@ -24,7 +24,7 @@ public struct GatewayError: Error, Sendable, CustomStringConvertible {
         public static let cannotBind = Code(rawValue: "cannot_bind")
         /// Another gateway runs on this data directory.
         public static let alreadyRunning = Code(rawValue: "already_running")
-        /// The app or key does not exist.
+        /// The named object, such as an app or a key, does not exist.
         public static let notFound = Code(rawValue: "not_found")
         /// The change would break a rule, such as a fourth key or a duplicate id.
         public static let conflict = Code(rawValue: "conflict")

@@ -3,7 +3,7 @@ package struct AppActivity: Sendable, Equatable {
     /// The start of the minute of the last request, in milliseconds since 1970; nil without requests.
     package var lastMilliseconds: Int64?
     package var requests = 0
-    /// Requests accepted with a valid token. `warned` counts the requests accepted with a warning.
+    /// Requests whose token was checked. `rejected` and `warned` count those whose token was missing or invalid.
     package var verified = 0
     package var rejected = 0
     package var warned = 0

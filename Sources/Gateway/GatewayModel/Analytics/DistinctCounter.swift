@@ -1,6 +1,6 @@
 internal import Foundation
 
-/// Estimates the number of different users in 4 KiB (HyperLogLog, 4096 registers, standard error 1.6 %).
+/// Estimates the number of different users with 4 KiB of memory (HyperLogLog, 4096 registers, standard error 1.6 %).
 /// Small numbers use linear counting.
 package struct DistinctCounter: Sendable {
     package static let registers = 4096
@@ -34,8 +34,8 @@ package struct DistinctCounter: Sendable {
         return Int(estimate.rounded())
     }
 
-    /// A hash that stays the same across restarts. A client that chooses user ids can provoke collisions,
-    /// which only make the number of users look smaller.
+    /// A hash that stays the same across restarts. It is not cryptographic: a client that chooses user ids can make
+    /// the number of users look smaller or larger.
     package static func hash(_ text: String) -> UInt64 {
         var hash: UInt64 = 0xCBF2_9CE4_8422_2325
         for byte in text.utf8 { hash = (hash ^ UInt64(byte)) &* 0x0000_0100_0000_01B3 }

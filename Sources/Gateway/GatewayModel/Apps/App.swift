@@ -9,7 +9,7 @@ public struct App: Sendable, Identifiable {
     public var name: String
     /// How strictly tokens are enforced.
     public var enforcement: Enforcement
-    /// The claims that tokens must have.
+    /// The app's requirements for its tokens.
     public var policy: ClaimsPolicy
     /// The public keys, the primary one first; at most three.
     public var keys: [AppKey]
@@ -33,7 +33,7 @@ public struct App: Sendable, Identifiable {
 public struct AppKey: Sendable, Identifiable {
     /// The position of a key in its app.
     public enum Slot: Int, Sendable {
-        /// Tried first; cannot be deleted while another key exists.
+        /// Tried first, unless a token names another key. Cannot be deleted while another key exists.
         case primary = 1
         /// The second key.
         case secondary = 2

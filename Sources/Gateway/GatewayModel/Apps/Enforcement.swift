@@ -2,11 +2,11 @@ internal import CountersignCore
 
 /// How strictly an app's tokens are enforced.
 public enum Enforcement: String, Sendable, CaseIterable {
-    /// Tokens are not verified. The default.
+    /// Tokens of users are not verified. The default.
     case disabled
-    /// Requests of identified users are verified and reported, and never rejected.
+    /// Requests of identified users are verified and reported, and not rejected for a missing or invalid token.
     case optional
-    /// Requests of identified users are verified, and rejected when the token is not valid.
+    /// Requests of identified users are verified, and rejected when the token is missing or invalid.
     case required
 
     // swift-format-ignore: AllPublicDeclarationsHaveDocumentation

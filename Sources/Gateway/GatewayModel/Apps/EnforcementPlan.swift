@@ -27,7 +27,7 @@ package struct EnforcementPlan: Sendable, Equatable {
     /// their token has expired or is no longer verified by any key. Other failures do not count, because any
     /// client could cause them.
     package struct Return: Sendable, Equatable {
-        /// The percentage of rejected users, among the users within the window whose token is or was valid.
+        /// The minimum percentage of rejected users, among the users within the window whose token is or was valid.
         package var rejectedPercent: Int
         package var windowMinutes: Int
         /// The minimum number of users within the window whose token is or was valid.

@@ -92,7 +92,7 @@ package struct IdentityProvider: Sendable {
                 "https://docs.aws.amazon.com/cognito/latest/developerguide/amazon-cognito-user-pools-using-tokens-verifying-a-jwt.html",
             tenantExample: "eu-west-1_AbCdEfGhI", tenantPart: "_",
             audience: .optional(
-                "the app client's id: then only ID tokens, because access tokens have no aud"),
+                "the app client's id; then only ID tokens are accepted, because access tokens have no aud"),
             issuer: "https://cognito-idp.{region}.amazonaws.com/{tenant}",
             keySource: "https://cognito-idp.{region}.amazonaws.com/{tenant}" + metadata),
         IdentityProvider(
@@ -131,7 +131,7 @@ package struct IdentityProvider: Sendable {
             id: "keycloak", name: "Keycloak",
             documentation: "https://www.keycloak.org/securing-apps/oidc-layers",
             tenantExample: "id.example.com/realms/shop", tenantPart: "/realms/",
-            audience: .required("the client whose audience mapper adds it, such as account"),
+            audience: .required("the client that an audience mapper adds to aud, such as account"),
             issuer: "https://{tenant}", keySource: "https://{tenant}" + metadata, types: ["JWT", "at+jwt"]),
     ]
 }

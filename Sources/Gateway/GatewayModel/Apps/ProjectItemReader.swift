@@ -10,7 +10,7 @@ struct ProjectItemReader {
 
     init(_ value: JSONValue?, path: String = "") throws(GatewayError) {
         guard case .object(let members) = value else {
-            throw GatewayError(.invalid, "\(path.isEmpty ? "it" : path) must be a JSON object")
+            throw GatewayError(.invalid, "\(path.isEmpty ? "the item" : path) must be a JSON object")
         }
         self.members = members
         self.path = path

@@ -17,7 +17,7 @@ package struct ProjectSettings: Sendable, Equatable {
     /// token if shipped apps contain it.
     package var token: String
     package var customerTokens = CustomerTokens.off
-    /// Nil rejects requests for a push notification.
+    /// Receives requests to send a test push notification; nil rejects such requests of clients.
     package var webhook: PushWebhook?
     package var inboxEpoch: Int64 = 1
 }

@@ -1,4 +1,4 @@
-/// Limits of requests, connections and addresses. Each limit has its own status code.
+/// Limits of requests, connections and addresses.
 public struct GatewayLimits: Sendable {
     /// Bytes of the request line and all header fields together; more get 431.
     public var headerBytes = 16 * 1024

@@ -55,7 +55,7 @@ package struct DeliveryRecord: Sendable, Equatable {
     /// The maximum length of ``answer``, in bytes.
     package static let longestAnswer = 1_024
 
-    /// Decodes bytes from another server without control characters and changes of text direction.
+    /// Decodes up to ``longestAnswer`` bytes. Omits control and invisible characters and changes of text direction.
     package static func text(_ bytes: some Collection<UInt8>) -> String {
         let text = String(decoding: bytes.prefix(longestAnswer), as: UTF8.self)
         return String(String.UnicodeScalarView(text.unicodeScalars.filter(\.isPrintable)))

@@ -4,7 +4,7 @@ package import CountersignCore
 package final class EventBatch: Sendable {
     package let appID: String
     package let receivedMilliseconds: Int64
-    /// The request's body; each event is a range of it.
+    /// The JSON of the events, usually the request's body. Each event is a range of these bytes.
     package let body: [UInt8]
     package let events: [Event]
     package let customers: [CustomerChange]
@@ -32,14 +32,14 @@ package final class EventBatch: Sendable {
         package let kind: EventKind
         package let userID: String?
         package let anonymousID: String?
-        /// The name of the event or screen, for kinds that have a name.
+        /// The name of the event, page or screen, the id of the group or the previous user id, depending on the kind.
         package let name: String?
         /// Client time of the event, in milliseconds since 1970.
         package let timestampMilliseconds: Int64
         /// The range of the event's JSON in the batch's body.
         package let json: Range<Int>
-        /// Whether the message id was derived from the content and the device. The event then stays the same
-        /// after its sender has signed in.
+        /// Whether the message id was derived from the content and the device, where possible. A repeated event is
+        /// then a duplicate even if the user has signed in since the first attempt.
         package let isIdentifiedByContent: Bool
 
         package init(

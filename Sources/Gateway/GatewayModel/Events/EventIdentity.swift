@@ -33,7 +33,7 @@ package enum EventSender: Sendable {
             name.map { .named($0) } ?? userID.map { .user($0) } ?? anonymousID.map { .device($0) } ?? .unknown
     }
 
-    /// The sender's name of an event whose message id was made from its content and which was stored without a user.
+    /// The sender's name if an event was stored without a user and its message id was made from its content.
     package static let anonymousContent = "content"
 
     package var parts: (prefix: StaticString, id: String) {
@@ -45,7 +45,7 @@ package enum EventSender: Sendable {
         }
     }
 
-    /// The text that identifies the sender in both stores. Must never change, because the stores find duplicates by it.
+    /// Identifies the sender in SQLite and PostgreSQL. Must never change, because duplicates are found by this text.
     package var text: String {
         let (prefix, id) = parts
         return "\(prefix)" + id

@@ -25,7 +25,7 @@ package struct EventProof: Sendable, Equatable {
     package let requestID: String
     /// The `jti` of a valid token (RFC 7519, section 4.1.7).
     package let tokenID: String?
-    /// The claims of a valid token that the app keeps, as a JSON object.
+    /// The claims of a valid token that are listed in the policy's `keptClaims`, as a JSON object.
     package let claims: String?
 
     package init(
@@ -43,7 +43,7 @@ package struct EventProof: Sendable, Equatable {
     }
 }
 
-/// Selects events by a kept claim, as `name=value`.
+/// Selects events by a claim that was stored with them, given as `name=value`.
 package struct ClaimFilter: Sendable, Equatable {
     package static let problem = "must be name=value"
 

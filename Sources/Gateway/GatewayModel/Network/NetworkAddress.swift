@@ -80,6 +80,6 @@ public struct AddressRange: Sendable, Equatable, CustomStringConvertible {
 
     package func contains(_ address: NetworkAddress) -> Bool { address.masked(bits) == base }
 
-    /// The addresses of this machine.
+    /// The loopback addresses, which only this machine can use.
     public static let loopback = ["127.0.0.0/8", "::1"].compactMap { AddressRange($0) }
 }

@@ -48,7 +48,7 @@ package enum OutgoingURL {
         guard scheme == "https" || (scheme == "http" && takesPlainHTTP && isOwn) else {
             return try reject(
                 takesPlainHTTP
-                    ? "the address must begin with https://; only one of this machine may begin with http://"
+                    ? "the address must begin with https://; only an address of this machine may begin with http://"
                     : "the address must begin with https://")
         }
     }

@@ -4,7 +4,7 @@
 /// resolve to another address by then.
 package enum PrivateAddressGuard {
     /// The reason why the gateway must not connect to an address; nil if it may. Unless an owner allows private
-    /// addresses, the gateway connects only to the public Internet, at ports of web servers.
+    /// addresses, the gateway connects only to the public Internet, at the ports 80, 443 and 1024 to 65535.
     package static func rejection(
         of address: NetworkAddress, port: UInt16, allowsPrivateAddresses: Bool
     ) -> String? {

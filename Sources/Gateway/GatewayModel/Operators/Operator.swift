@@ -3,8 +3,8 @@ internal import Foundation
 
 /// The author of a change, as in the audit log.
 public struct Operator: Sendable, Equatable {
-    /// A user of the admin page, `token:` with an API token's name, `#` and its id, or `cli:` with an account
-    /// of this machine.
+    /// A user of the admin page, `token:` with an API token's name, `#` and its id, `cli:` with an account of
+    /// this machine, or `gateway`.
     public let name: String
     /// The role: `owner`, `operator`, `viewer`, or `system` for the gateway itself.
     public let role: String

@@ -5,17 +5,17 @@ package struct RequestContext: Sendable {
     package var route: String?
     package var appID: String?
     package var enforcement: Enforcement?
-    /// The result of admission; nil when the request did not reach it.
+    /// The result of admission; nil without one, for example when the app's rate limit rejected the request.
     package var verdict: VerdictKind?
     package var authCode: AuthErrorCode?
     /// Whether the token is valid and was issued to an OAuth client without a user.
     package var isFromServer = false
-    /// The authenticated user; nil when anonymous.
+    /// The access token's subject or the request's first user, even if unverified; nil if the request names no user.
     package var userID: String?
     /// The key that verified the token; nil when no key did.
     package var keyID: String?
     package var tokenID: String?
-    /// The claims of a valid token that the app keeps, as a JSON object.
+    /// The claims of a valid token that are listed in the policy's `keptClaims`, as a JSON object.
     package var claims: String?
     /// A hash of the token, for apps whose enforcement may return automatically; nil for other apps.
     package var tokenHash: UInt64?

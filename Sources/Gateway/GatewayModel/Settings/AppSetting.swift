@@ -6,8 +6,8 @@ package protocol SettingPart: Sendable {
 
 /// A named setting of an app, composed of fields.
 ///
-/// Each field declares its name, JSON shape and key path. The stored row, audit log entries, admin API
-/// responses, the validation of changes and the API document derive from the fields.
+/// Each field declares its name, its JSON shape, and how to get and set it. The stored row, audit log entries, admin
+/// API responses, the validation of changes and the API document derive from the fields.
 package protocol AppSetting: SettingPart {
     static var settingName: String { get }
     static func standard(for appID: String) -> Self
@@ -96,7 +96,7 @@ extension AppSetting {
 
 extension JSONField {
     /// An optional group of fields. Members missing from a present group come from `standard`. With
-    /// `isOperators` false, only the gateway sets it.
+    /// `isOperators` false, only the gateway sets the group.
     package static func part<Part: SettingPart>(
         _ name: String, _ path: Path<Part?>, standard: Part, isOperators: Bool = true
     ) -> JSONField {

@@ -17,7 +17,7 @@ package struct JSONField<Owner>: Sendable {
     package let keep: @Sendable (Owner) -> JSONValue
     /// The field as in the audit log, which stores it permanently in clear text.
     package let audit: @Sendable (Owner) -> JSONValue
-    /// Sets the field. Values of another shape leave it unchanged.
+    /// Sets the field. Most fields ignore values of another shape.
     package let set: @Sendable (inout Owner, JSONValue) -> Void
 
     package init(
@@ -116,7 +116,7 @@ extension JSONField {
             set: { if let value = String(jsonValue: $1) { $0[keyPath: path] = value } })
     }
 
-    /// An enumeration. Stored words that this version does not know read as `unreadable`, the strictest case.
+    /// An enumeration. Stored words that this version does not know read as `unreadable`. Pass the strictest case.
     package static func choice<Value: RawRepresentable & CaseIterable & Sendable>(
         _ name: String, _ path: Path<Value>, unreadable: Value
     ) -> JSONField where Value.RawValue == String {

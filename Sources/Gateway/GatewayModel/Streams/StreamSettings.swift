@@ -25,10 +25,10 @@ package struct StreamSettings: Sendable, Equatable {
     package var alertSeconds = 600
     package var pause: WayPause?
     package private(set) var createdMilliseconds: Int64 = 0
-    /// The start position: the sequence number of the last event before creation or the last move.
+    /// Publishing starts after this sequence number. It is set at creation and when an operator moves the position.
     package var startSequence: Int64 = 0
-    /// Milliseconds since 1970 of creation or the last move; increases with each move. Published messages
-    /// contain it, so that a position from another epoch is ignored.
+    /// Milliseconds since 1970 of creation or the last move; increases with each move. Published messages contain
+    /// the epoch, so that a position from another epoch is ignored.
     package var epoch: Int64 = 0
     package var revision: Int64 = 1
 

@@ -58,7 +58,7 @@ public struct Session: Sendable, Identifiable {
 
     /// Whether the refresh token can be exchanged.
     ///
-    /// - Parameter milliseconds: The current time, since 1970.
+    /// - Parameter milliseconds: The current time, in milliseconds since 1970.
     /// - Returns: False when the session has expired or was revoked.
     public func isActive(atMilliseconds milliseconds: Int64) -> Bool {
         revokedMilliseconds == nil && milliseconds < expiresMilliseconds
