@@ -59,7 +59,7 @@ enum TokenVerifyCommand {
             let namesUser =
                 try invocation.value(of: user) != nil
                 || !invocation.values(of: CustomerTokenFlags.customerID).isEmpty
-            answer = try report(invocation).json(withUser: namesUser)
+            answer = try report(invocation).json(withUser: namesUser, withRevocations: false)
         }
         try invocation.print(answer) {
             for line in lines(answer) { try invocation.io.print(line) }

@@ -29,7 +29,9 @@ package struct VerificationCheck: Sendable {
         (.payloadUserIDMismatch, "the request names one user only"),
     ]
 
-    package static func list(of report: VerificationReport, withUser: Bool) -> [VerificationCheck] {
+    package static func list(
+        of report: VerificationReport, withUser: Bool, withRevocations: Bool = true
+    ) -> [VerificationCheck] {
         // The claims are checked together, if the payload is readable.
         let payload = all.firstIndex { $0.code == .invalidPayload } ?? all.count
         let firstFault = all.firstIndex { check in report.faults.contains { $0.code == check.code } }
@@ -40,6 +42,7 @@ package struct VerificationCheck: Sendable {
                 case .payloadUserIDMismatch: withUser
                 case .subjectMismatch:
                     withUser && report.checkedClaims && !report.faults.contains { $0.code == .invalidPayload }
+                case .revoked where !withRevocations, .userRevoked where !withRevocations: false
                 case .expired where report.faults.contains { $0.code == .expirationRequired }: false
                 case .publicKeyError: true
                 default: index < (firstFault ?? all.count) || (index > payload && report.checkedClaims)

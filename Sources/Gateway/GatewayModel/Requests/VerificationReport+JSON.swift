@@ -17,13 +17,15 @@ extension VerificationReport {
         ]
     }
 
-    package func json(withUser: Bool) -> JSONValue {
+    package func json(withUser: Bool, withRevocations: Bool = true) -> JSONValue {
         var members = verdict
         members["key"] = matchedKeyID.map { .string($0) } ?? .null
         members["warnings"] = .array(warnings.map { .string($0.rawValue) })
         members["fix"] = code.map { .string($0.fix) } ?? .null
         members["checks"] = .array(
-            VerificationCheck.list(of: self, withUser: withUser).map {
+            VerificationCheck.list(
+                of: self, withUser: withUser, withRevocations: withRevocations
+            ).map {
                 [
                     "check": .string($0.name), "code": .integer(Int64($0.code.rawValue)),
                     "outcome": .string($0.outcome.rawValue), "details": $0.details.jsonValue,
