@@ -160,6 +160,12 @@ struct AdminRejectionTests {
         #expect(try status("", "41") < 300)
     }
 
+    @Test func anInvalidOriginIsReportedWithAPointer() throws {
+        let headers = try bench.token("admin").merging(["If-Match": "*"]) { $1 }
+        let answer = try bench.ask("PATCH", "apps/shop", #"{"origins":["HTTPS://x"]}"#, headers)
+        #expect(answer.status == 422 && answer.body.contains(#""pointer":"/origins""#), "\(answer.body)")
+    }
+
     @Test(arguments: [
         "apps/shop/events?user=", "apps/shop/events/export?after=", "apps/shop/events/export?type=track&user",
         "apps/shop/sessions?user=", "audit?app=", "apps/shop/samples?code=", "apps/shop/events?limit=",

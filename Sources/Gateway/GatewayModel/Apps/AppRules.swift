@@ -39,6 +39,6 @@ extension AppRules: AppSetting {
         throw GatewayError(
             .invalid,
             "\(fault); an origin is * or a scheme, a host and maybe a port as browsers send them, such as "
-                + "https://shop.example, http://localhost:3000 or capacitor://localhost", member: "/origins")
+                + "https://shop.example, http://localhost:3000 or capacitor://localhost", member: "origins")
     }
 }
