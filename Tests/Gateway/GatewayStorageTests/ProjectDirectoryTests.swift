@@ -75,10 +75,13 @@ struct ProjectDirectoryTests {
                 "variant_id": 0, "variant_name": "", "date_filter": ["enabled": false],
                 "trigger": ["event_type": "session_start", "filter": []],
             ])
-        try directory.projects.put(.consentCategory, json: #"{"id":"c","sources":{"page":true}}"#, in: "shop")
+        try directory.projects.put(
+            .consentCategory, json: #"{"id":"c","sources":{"page":true},"translations":{"en":{},"de":null}}"#,
+            in: "shop")
         #expect(
             try project().consentCategories.first?.json == [
-                "id": "c", "legitimate_interest": false, "translations": [:],
+                "id": "c", "legitimate_interest": false,
+                "translations": ["en": ["name": ""], "de": .null],
                 "sources": [
                     "crm": false, "import": false, "page": true, "private_api": false, "public_api": false,
                     "scenario": false,

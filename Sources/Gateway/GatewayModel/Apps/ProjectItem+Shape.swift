@@ -68,11 +68,13 @@ extension ProjectItem {
         }
         category.set("sources", .object(sources.members))
         try category.required("translations", .object, default: [:])
-        let translations = try category.object("translations")
+        var translations = try category.object("translations")
         for (language, value) in translations.members where value != .null {
             var translation = try translations.object(language)
             try translation.required("name", .string, default: "")
             try translation.optional("description", .string)
+            translations.set(language, .object(translation.members))
         }
+        category.set("translations", .object(translations.members))
     }
 }
