@@ -27,7 +27,7 @@ public struct EventKind: RawRepresentable, Hashable, Sendable, Codable {
     /// Two ids belong to one user.
     public static let alias = EventKind(rawValue: "alias")
 
-    /// The location of a device. Only the geolocation dialect creates it.
+    /// The location of a device. Only the gateway's endpoint for locations creates it.
     public static let location = EventKind(rawValue: "location")
 
     package static let all: [EventKind] = [.track, .identify, .page, .screen, .group, .alias]

@@ -62,7 +62,7 @@ final class JSONConversion {
         case let value as any StringProtocol: return .string(String(value))
         case let value as Character: return .string(String(value))
         #if canImport(ObjectiveC)
-            // Swift converts any number of Objective-C to `Bool`, so compare the type.
+            // Swift also casts the numbers 0 and 1 of Objective-C to `Bool`, so compare the type.
             case let value as NSNumber where CFGetTypeID(value) == CFBooleanGetTypeID():
                 return .bool(value.boolValue)
         #endif

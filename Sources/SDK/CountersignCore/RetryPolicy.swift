@@ -11,8 +11,8 @@ public struct RetryPolicy: Sendable, Hashable {
     public var maximumDelay: TimeInterval
     /// The longest `Retry-After` that the SDK respects, in seconds. Limits how long a response can stop sending.
     public var maximumServerDelay: TimeInterval
-    /// Consecutive failures after which retries pause, until a new token, a new session or a call of `flush()`.
-    /// Failures of a token provider never pause retries.
+    /// Consecutive rejections of a user's tokens after which retries pause, until a new token, a new session or a call
+    /// of `flush()`. With a token provider, retries continue every `maximumServerDelay`. Other failures do not count.
     public var maximumFailures: Int
 
     /// Makes a policy.

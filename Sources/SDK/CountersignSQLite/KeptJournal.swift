@@ -49,7 +49,7 @@
         ) -> Int32 {
             guard let path = name.map({ String(cString: $0) }) else { return open(flags) }
             if flags & SQLITE_OPEN_MAIN_DB != 0 {
-                // A new database file may have replaced an earlier one, and its journal with it.
+                // The database file and its journal may have been replaced by new files.
                 durable.withLock { $0["\(path)-journal"] = nil }
             }
             guard flags & SQLITE_OPEN_MAIN_JOURNAL != 0, flags & SQLITE_OPEN_READWRITE != 0 else {

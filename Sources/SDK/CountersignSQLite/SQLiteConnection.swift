@@ -21,7 +21,7 @@ package final class SQLiteConnection {
     /// Throws `SQLiteError` if the file cannot be opened. For a file that is not a database, the first statement fails.
     /// `keepsJournal` saves a flush of the directory for each transaction, on Linux only (`KeptJournal`). With
     /// `waitsOnceForLock`, a time-out for the lock shortens the time-out of later transactions to 20 ms, until one
-    /// succeeds.
+    /// of them gets the lock.
     package init(
         path: String, mode: Mode = .readWriteCreate, keepsJournal: Bool = false,
         busyTimeoutMilliseconds: Int32 = 5_000, waitsOnceForLock: Bool = false

@@ -1,8 +1,8 @@
 internal import CountersignCore
 internal import Foundation
 
-/// Counts signals from any thread, for tests that wait for them. A wait ends when its task is cancelled, or
-/// after `limit`.
+/// Counts signals from any thread, for tests that wait for them. Each wait ends after `limit`, and `wait(count:)`
+/// also when its task is cancelled.
 package final class Handshake: Sendable {
     private struct Waiter {
         let count: Int

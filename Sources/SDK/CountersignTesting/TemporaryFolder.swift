@@ -1,6 +1,6 @@
 package import Foundation
 
-/// The URL of a folder for a test's files. The object does not create the folder. It deletes it when deallocated.
+/// The URL of a folder for a test's files. The object does not create the folder, but deletes it when deallocated.
 package final class TemporaryFolder: Sendable {
     package let url = FileManager.default.temporaryDirectory.appendingPathComponent(
         "countersign-\(UUID().uuidString)")

@@ -4,7 +4,7 @@ package enum JSONDocument {
     /// Nil if the text is not JSON.
     package static func value(_ bytes: [UInt8]) -> JSONValue? { JSONParser.value(bytes) }
 
-    /// Closes an object at the start of a truncated text after its last complete member.
+    /// Returns a truncated text that begins with an object, with the object closed after its last complete member.
     static func closingTruncatedObject(_ text: [UInt8]) -> [UInt8] {
         var depth = 0
         var isInString = false

@@ -1,6 +1,6 @@
 internal import Foundation
 
-// Text compares by its UTF-8 bytes wherever this module is imported.
+// In this package, text compares by its UTF-8 bytes wherever this module is imported.
 //
 // The standard library compares and hashes canonical forms (NFC). Two user ids that a database keeps apart would be
 // equal, and comparing a run of combining marks takes quadratic time.
