@@ -7,7 +7,7 @@ package struct InstanceFolder: Sendable {
     package let name: String
     /// A directory chosen by the app, with a subdirectory for each instance. Nil for the default.
     package let dataDirectory: URL?
-    /// Separates the data of different keys of one app.
+    /// Separates the data of different keys of one app, in the default directory and in the Keychain.
     package let key: String
 
     package init(name: String, dataDirectory: URL?, key: String) {

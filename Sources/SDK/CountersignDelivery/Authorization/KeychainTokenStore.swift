@@ -2,7 +2,7 @@
     internal import Foundation
     internal import Security
 
-    /// Tokens in the Keychain, readable after the first unlock. They stay on this device and are not backed up.
+    /// Tokens in the Keychain, readable after the first unlock. They never move to another device, even in a backup.
     public struct KeychainTokenStore: TokenStore {
         private let service: String
         private let accessGroup: String?

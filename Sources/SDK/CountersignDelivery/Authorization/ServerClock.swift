@@ -9,7 +9,7 @@ package struct ServerClock {
     private static let tolerance: TimeInterval = 30
 
     private var offset: TimeInterval?
-    /// Device clock minus uptime at the last response; nil for an unused offset of an earlier run.
+    /// Device clock minus uptime at the last response, or when the offset of an earlier run was first used; nil before.
     private var base: TimeInterval?
 
     package init(offset: TimeInterval? = nil) {

@@ -54,7 +54,7 @@ package final class TokenProviderCall: Sendable {
                 try await clock.sleep(until: clock.uptime + seconds)
                 self.complete(.timedOut)
             } catch {
-                // The provider returned within the time limit.
+                // The wait ended before the time limit.
             }
         }
         defer { timer.cancel() }

@@ -1,6 +1,6 @@
 /// Stores the last known token of each user between two runs of the app.
 ///
-/// The SDK calls a store on a thread of the SDK, one call at a time. The queue stores no tokens. The default is
+/// Each client calls its store on a thread of the SDK, one call at a time. The queue stores no tokens. The default is
 /// the Keychain on Apple platforms, and elsewhere a file that only its owner can read.
 public protocol TokenStore: Sendable {
     /// Returns the stored token of a user, or nil.

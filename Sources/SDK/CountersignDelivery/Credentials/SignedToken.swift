@@ -30,7 +30,7 @@ public struct SignedToken: Hashable, Sendable, CustomStringConvertible, CustomDe
     /// The claims; nil if the payload is not a JSON object. The signature is not verified.
     var claimsObject: JSONObject? { claims.flatMap { JSONDocument.object(Array($0)) } }
 
-    /// The decoded payload; nil if it is not Base64url. The signature is not verified.
+    /// The decoded payload; nil without three parts or if it is not Base64url. The signature is not verified.
     package var claims: Data? {
         let parts = rawValue.split(separator: ".", omittingEmptySubsequences: false)
         guard parts.count == 3 else { return nil }

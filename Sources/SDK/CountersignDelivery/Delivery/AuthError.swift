@@ -2,7 +2,7 @@ internal import CountersignCore
 package import CountersignTransport
 package import Foundation
 
-/// A Countersign server's verdict about a token, in any dialect.
+/// A Countersign server's verdict about a token, in a response of any of its protocols.
 package struct AuthError: Decodable, Sendable {
     package let verdict: ServerAnswer.TokenVerdict
     package let serverTime: Date?

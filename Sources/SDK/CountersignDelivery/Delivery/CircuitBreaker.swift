@@ -31,7 +31,7 @@ struct CircuitBreaker {
         end = now + min(delay, longest)
     }
 
-    /// Ends the pause for the next round. Failure counts stay until a request is accepted.
+    /// Ends the pause for the next round. Failure counts stay until a request is accepted or a session begins.
     mutating func lapse() { end = nil }
 
     mutating func resume() {

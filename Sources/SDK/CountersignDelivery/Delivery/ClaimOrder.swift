@@ -24,7 +24,7 @@ struct ClaimOrder {
 
     private struct Known {
         var rank: Int64
-        /// True if the user was blocked when the entry was chosen. The entry is then not in the heap.
+        /// True if the user was blocked when the entry was read or chosen. The entry is then not in the heap.
         var isParked: Bool
     }
 
@@ -40,7 +40,7 @@ struct ClaimOrder {
         self.newestFirst = newestFirst
     }
 
-    /// Returns the user to send for next and that user's first event. Nil if no event can be sent.
+    /// Returns the user to send for next and that user's first claimable event. Nil if no event can be sent.
     ///
     /// `read` passes rows in the direction of the search until its second argument returns false. `first` returns the
     /// user's first event and the first that may be claimed. Its `isNew` is true if the row `sequence` was read just
@@ -124,7 +124,7 @@ struct ClaimOrder {
         }
     }
 
-    /// Reads rows up to the rank `limit`. Returns true if it found a user that is neither known nor blocked.
+    /// Reads rows below the rank `limit`, up to a user that is neither known nor blocked. Returns true if it found one.
     private mutating func readFurther(
         before limit: Int64?, _ blocked: BlockedUsers, _ read: (Search, (Row) -> Bool) throws -> Void
     ) throws -> Bool {

@@ -57,9 +57,9 @@ public struct CountersignSnapshot: Sendable, Hashable {
     public var parked: [Parked] = []
     /// The reason why the settings must change before anything can be sent; nil without such a problem.
     public var configurationProblem: String?
-    /// The last failure of server, network or disk; nil once the server accepts events or a write succeeds.
+    /// The last failure of server, token, network or disk; nil once the server accepts events or a write succeeds.
     public var lastError: String?
-    /// Seconds until the next attempt after such a failure; nil if no attempt is scheduled.
+    /// Seconds until a pause of all requests ends, such as after a failure of the server; nil without such a pause.
     public var nextAttemptIn: TimeInterval?
     /// The number of authentication failures since the client's start or last wipe, including repeated ones.
     public var authenticationFailures = 0

@@ -136,7 +136,7 @@ extension DeliveryPipeline {
     }
 
     /// Asks the system not to suspend the process until records are stored and sent. When the system's time limit
-    /// expires, cancels the current request. New requests fail until the app returns, or for a minute.
+    /// expires, cancels the current request. New requests fail until the app returns, for a minute at most.
     func enterBackground(holding activity: BackgroundAssertion.Activity?) {
         guard let activity else { return enterBackground() }
         let assertion = BackgroundAssertion(activity) { [uploads] in uploads.interrupt() }

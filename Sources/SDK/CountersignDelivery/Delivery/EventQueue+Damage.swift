@@ -13,7 +13,7 @@ extension EventQueue {
     private static let damagedRow = ServerAnswer.Explanation(
         "damaged_row", "the event in the queue file is damaged")
 
-    /// Moves rows that cannot be sent to quarantine. On a full disk or with a locked file, the claim skips the rows.
+    /// Quarantines rows that cannot be sent. On a full disk or with a locked file they stay, and the claim skips them.
     func setAsideDamaged(_ sequences: [Int64]) throws {
         do {
             try connection.transaction {
@@ -57,7 +57,7 @@ extension EventQueue {
     func saveSize(_ size: Size) throws {
         try set(.rows, size.rows)
         try set(.bytes, size.bytes)
-        // If the transaction fails, the values in the file differ from this one, so the events are counted again.
+        // If the transaction fails, the file's values differ from `countedSize`, so the events are counted again.
         countedSize = size
     }
 
@@ -75,7 +75,7 @@ extension EventQueue {
         return size
     }
 
-    /// Reads few rows, so that a start does not take longer with more events.
+    /// The check reads few rows, so that a start does not take longer with more events.
     func correctCounters() throws {
         let isSizePossible = try isSizePossible()
         let sums: [Counter] = Counter.allCases.filter { $0 != .rows && $0 != .bytes }

@@ -147,7 +147,7 @@ final class EventQueue {
         guard try !staleCheckpoints().isEmpty else { return }
         // Make the directory durable first. A log that reappears after a power failure needs its checkpoint.
         try Self.synchronize(directory.path)
-        // Search again: a log has files before its checkpoint, and the transaction blocks other processes' checkpoints.
+        // Search again: no other process can add a checkpoint now, and a log creates its files before its checkpoint.
         try connection.transaction {
             for name in try staleCheckpoints() {
                 try connection.run("DELETE FROM setting WHERE name = ?", .text(name))
@@ -509,7 +509,7 @@ final class EventQueue {
 
     // MARK: Counters
 
-    /// Totals over the life of the file. ``CountersignSnapshot`` describes how the counters add up.
+    /// The present size, and totals over the life of the file. ``CountersignSnapshot`` describes how they add up.
     enum Counter: String, CaseIterable {
         case rows
         /// Including `rowOverheadBytes` for each event.

@@ -56,7 +56,7 @@ struct FailureThrottle {
         return entry.failure
     }
 
-    /// Returns the failures that occurred in the background and were not reported there.
+    /// Returns the failures that were never reported, because they first occurred in the background.
     mutating func enteredForeground(at uptime: TimeInterval) -> [AuthenticationFailure] {
         isInBackground = false
         return order.filter { entries[$0]?.reportedAt == nil }.compactMap { report($0, at: uptime) }

@@ -18,7 +18,7 @@ public struct FlushResult: Sendable, Hashable, CustomStringConvertible {
         public static let retryLater = Outcome(rawValue: "retry_later")
         /// The user's token was rejected or is missing. The events wait for another token.
         public static let tokenProblem = Outcome(rawValue: "token_problem")
-        /// The server rejected the request because of an event. The SDK sends the batch again in parts to find it.
+        /// The server rejected the request because of its events. The SDK sends them again in parts to find the cause.
         public static let refused = Outcome(rawValue: "refused")
         /// Events that the server will never accept were moved to quarantine.
         public static let quarantined = Outcome(rawValue: "quarantined")
@@ -54,11 +54,11 @@ public struct FlushResult: Sendable, Hashable, CustomStringConvertible {
         public static let drained = Ending(rawValue: "drained")
         /// Only events that wait for a token are left. `CountersignClient.snapshot()` has users and reasons.
         public static let parked = Ending(rawValue: "parked")
-        /// The server, the network or the disk failed. The SDK retries automatically, unless the policy is `manual`.
+        /// Server, network or disk failed, or a rejected event waits. The SDK retries, except with the policy `manual`.
         public static let interrupted = Ending(rawValue: "interrupted")
         /// The settings must change before events can be sent.
         public static let configurationProblem = Ending(rawValue: "configuration_problem")
-        /// Another process that shares the queue is sending.
+        /// Another client that shares the queue is sending, usually in another process.
         public static let otherProcessIsSending = Ending(rawValue: "other_process_is_sending")
         /// A call of the token provider that began before `flush()` did not return in time. The events that wait for
         /// its token are sent once it returns.

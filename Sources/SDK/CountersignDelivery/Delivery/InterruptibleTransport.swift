@@ -51,7 +51,7 @@ final class InterruptibleTransport: HTTPTransport {
         return try result.get()
     }
 
-    /// Cancels running requests and rejects new ones until `resume()`, or for a minute, as `cancelled`.
+    /// Cancels running requests, and rejects new requests as `cancelled` until `resume()`, for a minute at most.
     func interrupt() {
         let end = clock.uptime + Self.longestPause
         let exchanges = state.withLock { state in

@@ -3,7 +3,7 @@ internal import Foundation
 /// An event that failed when sent alone. Only accepted requests with other events show whether it is at fault.
 ///
 /// The event goes to quarantine after two failures alone, if the server accepts a request of other events between
-/// them. On a flaky server it takes three failures, with five such accepted requests between two of them.
+/// them. On a flaky server it takes three failures, with five such accepted requests between each and the next.
 struct PoisonEvent: Equatable {
     /// Seconds for which a server counts as flaky after it failed on events that it accepted later.
     static let flakyDuration: TimeInterval = 86_400

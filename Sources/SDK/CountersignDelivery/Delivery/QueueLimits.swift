@@ -13,7 +13,7 @@ public struct QueueLimits: Sendable, Hashable {
     public var maximumAge: TimeInterval
     /// Maximum bytes of one event as JSON. Default: 32 KiB. A longer event goes to quarantine when recorded.
     public var maximumEventBytes: Int
-    /// Events in quarantine. Beyond this number, the oldest is deleted, counted and logged. Default: 1,000.
+    /// Events in quarantine. Beyond this number, the oldest is deleted and counted. Default: 1,000.
     public var maximumQuarantinedEvents: Int
     /// Events that wait in memory for the disk. Further events are dropped and counted. Default: 10,000.
     public var maximumUnsavedEvents: Int

@@ -3,7 +3,7 @@ package struct QueuedEvent: Sendable, Hashable {
     package let sequence: Int64
     package let messageID: String
     package let userID: String?
-    /// One message of the dialect, as JSON.
+    /// One record as JSON, in the format of its `Destination`.
     package let body: [UInt8]
 
     package init(sequence: Int64, messageID: String, userID: String?, body: [UInt8]) {

@@ -49,7 +49,7 @@ package final class Recorder: Sendable {
             if isClosed { return CountersignError(.closed, "the client is closed") }
             if hasOptedOut { return CountersignError(.optedOut, "nothing is recorded") }
             let count = unwritten.count + logged.count
-            // The log may hold no more events than the queue.
+            // The log may hold as many events as the queue or the memory, whichever may hold more.
             if unwritten.count < limits.maximumUnsavedEvents,
                 unwritten.bytes + bytes <= limits.maximumUnsavedBytes,
                 count < max(limits.maximumEvents, limits.maximumUnsavedEvents),

@@ -96,7 +96,7 @@ extension ServerAnswer {
         }
     }
 
-    /// The meaning of a 2xx response that the dialect does not recognize.
+    /// The meaning of a 2xx response whose body the `Destination` does not recognize.
     package static func unexpected(_ response: TransportResponse) -> Meaning {
         if isPage(response) {
             return .tryLater(.init("page", "the response is a web page, perhaps a network's login page"))
@@ -109,7 +109,7 @@ extension ServerAnswer {
         response.header("Date").flatMap(Timestamp.date(fromHTTP:))
     }
 
-    /// Nil for 2xx and 401, because their meaning depends on the dialect.
+    /// Nil for 2xx and 401, because their meaning depends on the body.
     package static func meaning(ofStatus status: Int, explanation: Explanation) -> Meaning? {
         switch status {
         case 200..<300, 401: nil

@@ -1,7 +1,7 @@
 package import CountersignTransport
 package import Foundation
 
-/// The members of a server's response that the SDK reads, in any dialect.
+/// The members that the SDK reads in responses of Countersign's, Braze's and Transistorsoft's protocols.
 package struct ServerAnswerBody: Decodable, Sendable {
     package struct Rejection: Decodable, Sendable {
         package let index: Int

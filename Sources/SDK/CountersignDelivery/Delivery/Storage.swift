@@ -100,7 +100,7 @@ package final class Storage: @unchecked Sendable {
         queue.async { body(self) }
     }
 
-    /// Runs `body` on the storage thread, as `withQueue` does.
+    /// Calls `withQueue` on the storage thread, after all earlier work.
     func perform<Result: Sendable>(
         usesReserve: Bool = false, _ body: @escaping @Sendable (EventQueue) throws -> Result
     ) async throws -> Result {
@@ -200,7 +200,7 @@ package final class Storage: @unchecked Sendable {
     }
 
     /// Moves some recorded events with the space of the reserve, while the disk is full. Their pages can be used
-    /// again after delivery. Only on the storage thread. Throws if the disk is not full or there is no reserve.
+    /// again after delivery. Only on the storage thread. Throws after a failure of another kind, or without a reserve.
     func checkpointPart(into queue: EventQueue) throws {
         guard let failure = checkpointFailure else { return }
         guard let full = failure as? SQLiteError, full.isFull else { throw failure }

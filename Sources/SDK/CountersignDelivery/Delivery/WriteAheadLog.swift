@@ -9,7 +9,7 @@ internal import Foundation
 /// event enters the queue exactly once, whichever process moves it. A log uses three files in turn. A file is emptied
 /// only when a later transaction has made the move of its events durable.
 ///
-/// Not thread-safe: `Recorder` holds a lock for every call except `synchronize()` and `reclaim(through:)`.
+/// Not thread-safe: `Recorder` holds a lock for all calls but `events(in:)`, `synchronize()` and `reclaim(through:)`.
 package final class WriteAheadLog: @unchecked Sendable {
     private struct Slot {
         let path: String
@@ -39,7 +39,7 @@ package final class WriteAheadLog: @unchecked Sendable {
     private let state = Lock(State())
     /// Held while files are emptied, which may take long. Acquired before `state`.
     private let emptying = NSLock()
-    /// Held during `restart(keeping:)`. Acquired before `emptying`.
+    /// Held during `restart(keeping:)` and `remove()`. Acquired before `emptying`.
     private let restarting = NSLock()
     private var lastSequence: Int64 = 0
 

@@ -4,7 +4,7 @@ public import Foundation
 
 /// The state of a client at one time, for debugging.
 ///
-/// The description has several lines. It names the user, but contains no token and no content of events.
+/// The description has several lines. It has the user's id and the token's claims, but no token and no event content.
 public struct CountersignInspection: Sendable, CustomStringConvertible {
     /// The time of the inspection.
     public let time: Date

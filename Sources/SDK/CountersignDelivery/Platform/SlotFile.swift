@@ -5,9 +5,9 @@ internal import Foundation
 /// A small value in a file with two slots, which are overwritten in turn. Any thread and several processes may write;
 /// the last write counts.
 ///
-/// A write takes microseconds, and no disk space once the file exists. It survives the end of the process, and after
-/// `synchronize()` a power failure. If a power failure has damaged the newest slot, the value is unreadable, because
-/// the older slot is outdated.
+/// A write takes microseconds, and no disk space if the value fits a slot. It survives the end of the process, and
+/// after `synchronize()` a power failure. If a power failure has damaged the newest slot, the value is unreadable,
+/// because the older slot is outdated.
 package final class SlotFile: Sendable {
     package enum Content: Equatable {
         case missing

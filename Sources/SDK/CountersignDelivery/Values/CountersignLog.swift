@@ -15,7 +15,7 @@ public struct CountersignLog: Sendable {
         case debug
         /// Information for operators.
         case info
-        /// Data was lost, or a failure repeats.
+        /// Data was lost, or something failed. Repetitions of some failures have the level `info`.
         case warning
     }
 
