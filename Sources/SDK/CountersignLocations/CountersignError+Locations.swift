@@ -6,9 +6,9 @@ extension CountersignError.Code {
     public static let invalidURL = CountersignError.Code(rawValue: "invalid_url")
     /// The server could not be reached. The records are sent later.
     public static let networkConnection = CountersignError.Code(rawValue: "network_connection")
-    /// Another process that shares the records is sending them.
+    /// Another client that shares the records, usually in another process, is sending them.
     public static let syncInProgress = CountersignError.Code(rawValue: "sync_in_progress")
-    /// The server rejected the records, or there is no token that it accepts. The records stay.
+    /// The server rejected the records, or they were not sent for another reason. They stay, or are in quarantine.
     public static let response = CountersignError.Code(rawValue: "response")
     /// The server replied with a redirect, which is not followed. Set the URL that it names.
     public static let redirect = CountersignError.Code(rawValue: "redirect")

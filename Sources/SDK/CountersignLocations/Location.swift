@@ -62,7 +62,7 @@ public struct Location: Sendable, Hashable {
     }
 }
 
-/// A location as stored: a JSON object, or the result of a template.
+/// A location that is valid and complete, before a template is applied.
 struct LocationRecord {
     let uuid: String
     /// In the default shape, for the app.

@@ -163,7 +163,7 @@ extension LocationClient {
         }
     }
 
-    /// Stops all recording. Locations recorded before are still sent.
+    /// Ends `start()` and calls of `record(contentsOf:)`. Locations recorded before are still sent.
     public func stop() {
         state.withLock { state in
             state.epoch += 1

@@ -55,7 +55,7 @@ extension LocationClient {
 
     /// Returns nil if the waiting records were sent. Records stored during the flush may still wait.
     static func error(of result: FlushResult) -> CountersignError? {
-        // Only the last outcome counts: records of a failed batch may have been sent again, such as with a new token.
+        // Apart from quarantine, only the last outcome counts: records of a failed batch may have been sent again.
         if result.ending == .drained, result.batches.last.map({ $0.outcome == .delivered }) ?? true,
             !result.batches.contains(where: { $0.outcome == .quarantined })
         {

@@ -22,7 +22,7 @@ public final class LocationClient: Sendable {
     private let tokens: AccessTokens
     let destination: LocationDestination
     let state: Lock<State>
-    /// The member `context` of records.
+    /// The member `extras.context` of records.
     let facts: JSONValue
     private let settingsFile: SettingsFile?
     /// The serial queue for closures of the app. A slow closure delays only later closures.
@@ -68,7 +68,7 @@ public final class LocationClient: Sendable {
         case ignored
         /// The settings of the configuration replace the stored settings.
         case replaced
-        /// Stored settings are kept. Only tokens, closures and directories of the configuration apply.
+        /// Stored settings replace those of the configuration. Settings that are not stored, such as tokens, stay.
         case kept
     }
 
@@ -166,7 +166,7 @@ public final class LocationClient: Sendable {
     /// The present configuration.
     public var configuration: LocationConfiguration { state.withLock { $0.configuration } }
 
-    /// Changes the configuration, except limits and directories.
+    /// Changes the configuration, except limits, directories, `tokenStore`, `networkRetry`, `context` and `log`.
     ///
     /// Tokens that are nil in the new configuration stay. A pair of tokens that the app has passed earlier is ignored.
     ///

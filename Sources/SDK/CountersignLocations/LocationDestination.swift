@@ -2,7 +2,7 @@ internal import CountersignCore
 internal import CountersignTransport
 internal import Foundation
 
-/// A location as uploaded. The result of a template may be any JSON value.
+/// A location as uploaded: a JSON object, or an array if the template is an array.
 struct LocationContent: RecordContent {
     let value: JSONValue
 

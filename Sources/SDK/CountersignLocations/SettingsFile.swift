@@ -2,7 +2,7 @@ internal import CountersignCore
 internal import CountersignTransport
 internal import Foundation
 
-/// Stores the settings of a `LocationClient` between two runs, except tokens, which a `TokenStore` stores.
+/// Stores `http` except `gzip`, `authorization` except tokens, and `persistence` between two runs.
 struct SettingsFile: Sendable {
     let path: String
     let log: CountersignLog?

@@ -23,7 +23,7 @@ actor AccessTokens: CredentialSource {
         var adopted: @Sendable (_ accessToken: String?, _ refreshToken: String?) -> Void = { _, _ in }
     }
 
-    /// The maximum time-out of a refresh, in seconds. Servers repeat a lost response for a minute, so a retry fits.
+    /// The maximum time-out of a refresh, in seconds. The gateway repeats a lost response for 60 s, so a retry fits.
     static let longestExchange: TimeInterval = 20
 
     private struct Change {

@@ -12,14 +12,14 @@ public struct AuthorizationState: Sendable, Hashable {
             self.rawValue = rawValue
         }
 
-        /// The app has set neither an access token nor a refresh token.
+        /// Neither an access token nor a refresh token is in use.
         public static let noCredential = Kind(rawValue: "no_credential")
-        /// A token is available and not known to be rejected.
+        /// Tokens are in use, and no failed refresh waits for a retry. The server may still reject the access token.
         public static let ready = Kind(rawValue: "ready")
         /// A refresh has failed temporarily; the next try is in `retryIn` seconds.
         public static let waiting = Kind(rawValue: "waiting")
-        /// Too many refreshes in a short time, or new tokens that are rejected. Retried in `retryIn` seconds, and at
-        /// once with new credentials.
+        /// Too many refreshes in a short time, rejected new tokens, or unusable responses. Retried in `retryIn`
+        /// seconds, and at once with new credentials.
         public static let suspended = Kind(rawValue: "suspended")
         /// The refresh token is invalid: the user has to log in. Once the access token is rejected, requests wait.
         public static let reauthenticationRequired = Kind(rawValue: "reauthentication_required")

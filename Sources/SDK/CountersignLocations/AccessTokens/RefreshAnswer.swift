@@ -8,7 +8,7 @@ struct RefreshAnswer: Equatable {
         case granted(TokenFinder.Grant)
         /// The refresh token is invalid, or the app may not use it. A retry cannot succeed.
         case invalid(ServerAnswer.Explanation)
-        /// 401 or 403 without an error code. It may come from a firewall that lets a later request pass.
+        /// 401 or 403 without a known error code. It may come from a firewall that lets a later request pass.
         case rejected(ServerAnswer.Explanation)
         /// The server rejects the request, or its response has no token. The app or the server has a fault.
         case unusable(ServerAnswer.Explanation)

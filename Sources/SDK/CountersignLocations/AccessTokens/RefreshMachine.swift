@@ -17,17 +17,17 @@ struct RefreshMachine {
         var window: TimeInterval = 30
         /// The limit on consecutive fresh tokens that are rejected.
         var maximumRejectedTokens = 2
-        /// The limit on consecutive unusable responses over at least `unusableSpan` seconds.
+        /// The limit on unusable responses without a new token in between, over at least `unusableSpan` seconds.
         var maximumUnusableAnswers = 3
         var unusableSpan: TimeInterval = 300
-        /// Consecutive rejections without a reason that are final if they span at least `rejectionSpan` seconds.
+        /// Rejections without a reason that are final if they span `rejectionSpan` seconds or more without a new token.
         var maximumRejections = 3
         var rejectionSpan: TimeInterval = 3_600
         /// Seconds until the next attempt while suspended.
         var suspension: TimeInterval = 3_600
         var retry = RetryPolicy(baseDelay: 2, maximumDelay: 300)
-        /// Delays after a lost response. Servers repeat the response for a minute, of which a request may take
-        /// `AccessTokens.longestExchange`.
+        /// Delays after a lost response. The gateway repeats that response for a minute, in which a request that times
+        /// out (`AccessTokens.longestExchange`) and this delay fit.
         var retryWhenLost = RetryPolicy(baseDelay: 2, maximumDelay: 30)
     }
 

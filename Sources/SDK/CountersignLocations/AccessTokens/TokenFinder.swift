@@ -1,7 +1,7 @@
 internal import CountersignCore
 internal import Foundation
 
-/// Finds the tokens in the response of an authorization server, under any name and at any path.
+/// Finds the tokens in the response of an authorization server, under common names at any path.
 ///
 /// Every key is ranked, and the best one wins, in any order of the keys. Arrays are searched only if there is no
 /// access token outside of them, because they often list older tokens or tokens of other devices.
