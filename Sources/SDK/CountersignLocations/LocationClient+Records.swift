@@ -62,6 +62,7 @@ extension LocationClient {
             return nil
         }
         let detail = "\(result.queued) records wait"
+        if result.ending == .closed { return CountersignError(.closed, "the client is closed") }
         if result.ending == .otherProcessIsSending { return CountersignError(.syncInProgress, detail) }
         guard let last = result.batches.last else {
             return CountersignError(result.ending == .parked ? .notAuthorized : .response, detail)

@@ -221,6 +221,7 @@ struct LocationClientTests {
         let (delivered, refused) = (batch(.delivered), batch(.tokenProblem, "EXPIRED"))
         #expect(code([], .drained, 1) == nil)
         #expect(code([], .parked, 1) == .notAuthorized)
+        #expect(code([], .closed, 0) == .closed)
         #expect(code([refused, delivered], .drained, 1) == nil)
         #expect(code([delivered, refused], .drained, 1) == .notAuthorized)
         #expect(code([delivered, batch(.quarantined, "http_422")], .drained, 0) == .response)

@@ -73,7 +73,7 @@ public struct FlushResult: Sendable, Hashable, CustomStringConvertible {
     public let batches: [Batch]
     /// The reason for the end.
     public let ending: Ending
-    /// The number of events in the queue afterwards.
+    /// The number of events in the queue afterwards; 0 for `closed` and `calledFromTokenProvider`, which do not count.
     public let queued: Int
 
     /// True if the flush ended as `drained` with an empty queue.
