@@ -8,7 +8,6 @@ package struct PostgreSQLStorage: Storage {
     /// The size of the pool. Event writers, the deletion of expired data and the cluster have other connections.
     private static let connections = 16
 
-    private let settings: PostgreSQLSettings
     private let tokenKey: @Sendable () throws -> TokenKeySeal
     private let pool: PostgreSQLPool
     private let gateways: PostgreSQLCluster
@@ -27,7 +26,6 @@ package struct PostgreSQLStorage: Storage {
             try CopyMarker.check(connection)
             return connection
         }
-        self.settings = settings
         self.now = now
         let takesGivenTime = address.takesGivenTime
         self.takesGivenTime = takesGivenTime

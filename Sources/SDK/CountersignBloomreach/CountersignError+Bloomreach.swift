@@ -75,7 +75,3 @@ extension CountersignError {
             .tokenOfAnotherCustomer, "the customer token is for other ids than those of the customer")
     }
 }
-
-/// The previous name of `CountersignError`.
-@available(*, deprecated, renamed: "CountersignError")
-public typealias BloomreachError = CountersignError

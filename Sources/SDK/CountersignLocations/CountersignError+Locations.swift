@@ -17,7 +17,3 @@ extension CountersignError.Code {
     /// There is no usable access token; `AuthorizationState` has the reason.
     public static let notAuthorized = CountersignError.Code(rawValue: "not_authorized")
 }
-
-/// The former name of `CountersignError`.
-@available(*, deprecated, renamed: "CountersignError")
-public typealias LocationError = CountersignError

@@ -57,7 +57,6 @@ package final class RequestRecord: Sendable {
 }
 
 package struct CommitRecord: Sendable {
-    package var batches: Int
     /// Events in the commit, including duplicates.
     package var events: Int
     /// Seconds until the commit was durable.
@@ -65,8 +64,7 @@ package struct CommitRecord: Sendable {
     /// The reason of a failure; nil after success.
     package var failure: StoreFailure?
 
-    package init(batches: Int, events: Int, seconds: Double, failure: StoreFailure? = nil) {
-        self.batches = batches
+    package init(events: Int, seconds: Double, failure: StoreFailure? = nil) {
         self.events = events
         self.seconds = seconds
         self.failure = failure

@@ -118,7 +118,7 @@ package final class PostgreSQLEventStore: EventStore, @unchecked Sendable {
     private func write(_ jobs: [Job], _ writer: EventLogWriter) -> [Result<AppendOutcome, StoreFailure>] {
         let began = DispatchTime.now()
         var record = CommitRecord(
-            batches: jobs.count, events: jobs.reduce(0) { $0 + ($1.batch?.events.count ?? 0) }, seconds: 0)
+            events: jobs.reduce(0) { $0 + ($1.batch?.events.count ?? 0) }, seconds: 0)
         var isSplit = false
         defer {
             record.seconds = Double(DispatchTime.now().uptimeNanoseconds - began.uptimeNanoseconds) / 1e9

@@ -55,13 +55,13 @@ struct IndexRunWriter {
     ) throws(IndexFileError) -> IndexRun {
         let file = try IndexFileWriter(path: folder + "/" + name.file)
         var filter = KeyFilter(capacity: capacity)
-        var keySection = IndexSectionWriter<KeyEntry>(start: 0)
+        var keySection = IndexSectionWriter<KeyEntry>()
         try keys(file) { entry throws(IndexFileError) in
             filter.insert(entry.key)
             try keySection.add(entry, to: file)
         }
         try keySection.end(file)
-        var subjectSection = IndexSectionWriter<SubjectEntry>(start: file.position)
+        var subjectSection = IndexSectionWriter<SubjectEntry>()
         try subjects { entry throws(IndexFileError) in try subjectSection.add(entry, to: file) }
         try subjectSection.end(file)
         var fences: [UInt8] = []

@@ -50,15 +50,10 @@ struct IndexSection<Entry: IndexEntry>: Sendable {
 }
 
 struct IndexSectionWriter<Entry: IndexEntry> {
-    let start: Int
     private(set) var count = 0
     private(set) var fences: [Entry] = []
     private var block = [UInt8](repeating: 0, count: IndexSection<Entry>.blockEntries * Entry.width + 4)
     private var filled = 0
-
-    init(start: Int) {
-        self.start = start
-    }
 
     mutating func add(_ entry: Entry, to file: IndexFileWriter) throws(IndexFileError) {
         if filled == 0 { fences.append(entry) }

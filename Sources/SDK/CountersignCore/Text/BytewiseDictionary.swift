@@ -120,17 +120,6 @@ extension BytewiseDictionary {
     package mutating func updateValue(_ value: Value, forKey key: String) -> Value? {
         entries.updateValue(value, forKey: BytewiseText(key))
     }
-
-    package mutating func removeAll(keepingCapacity: Bool = false) {
-        entries.removeAll(keepingCapacity: keepingCapacity)
-    }
-
-    package mutating func reserveCapacity(_ count: Int) { entries.reserveCapacity(count) }
-
-    package mutating func remove(at index: Index) -> Element {
-        let entry = entries.remove(at: index.index)
-        return (entry.key.text, entry.value)
-    }
 }
 
 extension Dictionary where Key == String {

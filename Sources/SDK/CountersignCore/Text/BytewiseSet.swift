@@ -35,8 +35,6 @@ package struct BytewiseSet: Collection, Hashable, Sendable, ExpressibleByArrayLi
     @discardableResult
     package mutating func remove(_ text: String) -> String? { members.remove(BytewiseText(text))?.text }
 
-    package mutating func removeAll() { members.removeAll() }
-
     package mutating func formUnion(_ texts: some Sequence<String>) {
         for text in texts { insert(text) }
     }
@@ -45,29 +43,13 @@ package struct BytewiseSet: Collection, Hashable, Sendable, ExpressibleByArrayLi
         for text in texts { remove(text) }
     }
 
-    package mutating func formIntersection(_ other: Self) { members.formIntersection(other.members) }
-
     package func union(_ texts: some Sequence<String>) -> Self {
         var union = self
         union.formUnion(texts)
         return union
     }
 
-    package func subtracting(_ texts: some Sequence<String>) -> Self {
-        var rest = self
-        rest.subtract(texts)
-        return rest
-    }
-
-    package func intersection(_ other: Self) -> Self { Self(members: members.intersection(other.members)) }
-
     package func isSubset(of other: Self) -> Bool { members.isSubset(of: other.members) }
-
-    package func isDisjoint(with other: Self) -> Bool { members.isDisjoint(with: other.members) }
-
-    package func filter(_ isIncluded: (String) throws -> Bool) rethrows -> Self {
-        Self(members: try members.filter { try isIncluded($0.text) })
-    }
 
     package var startIndex: Index { Index(index: members.startIndex) }
     package var endIndex: Index { Index(index: members.endIndex) }

@@ -6,7 +6,7 @@ import { copyable, emptyState, problemNotice } from "./ui.js";
 import { Problem } from "./api.js";
 
 /** The page of each screen. */
-export const pageOf = {
+const pageOf = {
   home: "guides/dashboard", start: "guides/record-events", failures: "reference/error-codes", live: "guides/troubleshooting", keys: "guides/rotate-keys",
   enforcement: "guides/roll-out-enforcement", policy: "guides/identity-providers", events: "guides/read-events", webhooks: "guides/webhooks",
   customers: "guides/dashboard", sessions: "guides/sign-tokens", project: "guides/move-from/bloomreach", settings: "guides/web",

@@ -61,7 +61,7 @@ export function hourMinute(at) {
   return formatter({ hour: "2-digit", minute: "2-digit" }).format(at);
 }
 
-export function dayMonth(at) {
+function dayMonth(at) {
   return formatter({ day: "numeric", month: "short" }).format(at);
 }
 

@@ -18,7 +18,6 @@ struct FollowingCall: Sendable {
     let appID: String
     /// The consumer's name in the path; empty without one.
     let name: String
-    let requestID: String
     /// The token of the request; empty if missing.
     let token: String
     /// Whether the client accepts JSON lines.
@@ -30,7 +29,6 @@ struct FollowingCall: Sendable {
     init(_ request: HTTPRequest, _ parameters: [Substring], _ parsers: ParserPool) throws(FollowingError) {
         appID = String(parameters[0])
         name = parameters.count > 1 ? String(parameters[1]) : ""
-        requestID = request.id
         token = Self.token(of: request) ?? ""
         query = request.query
         takesLines = request.header("accept")?.contains("application/x-ndjson") == true

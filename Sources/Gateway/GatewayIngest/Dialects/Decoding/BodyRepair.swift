@@ -23,8 +23,6 @@ package struct BodyRepair {
     /// The offset of the top-level value.
     package var root: Int { request.body.withUnsafeBytes { StrictJSONParser.rootOffset(of: $0) } }
 
-    package var mostEvents: Int { limits.batchEvents }
-
     package func byte(at offset: Int) -> UInt8? {
         request.body.indices.contains(offset) ? request.body[offset] : nil
     }
@@ -54,7 +52,7 @@ package struct BodyRepair {
     }
 
     /// The elements of the array at `offset`; nil if there is no array or the end of an element cannot be found.
-    /// If there are more than ``mostEvents``, one last element covers all remaining ones.
+    /// If there are more than ``GatewayLimits/batchEvents``, one last element covers all remaining ones.
     package func elements(at offset: Int) -> [Range<Int>]? {
         guard byte(at: offset) == UInt8(ascii: "[") else { return nil }
         return request.body.withUnsafeBytes {
