@@ -4,9 +4,12 @@ import Testing
 
 @testable import CountersignJOSE
 
-/// The published examples. Disabled unless the folder with the vectors exists.
-@Suite(.enabled(if: Vectors.exist))
+/// Published and own examples; see Tests/Vectors/README.md.
 struct VectorTests {
+    @Test func allVectorsAreRead() {
+        #expect(Vectors.jwtExamples.count == 30 && Vectors.signatures.count == 20)
+    }
+
     @Test(arguments: Vectors.jwtExamples)
     func jwtExample(example: Vectors.JWTExample) throws {
         var policy = ClaimsPolicy()
@@ -66,11 +69,8 @@ enum Vectors {
         var testDescription: String { id }
     }
 
-    static let folder = URL(fileURLWithPath: #filePath).appendingPathComponent(
-        "../../../../../shared/vectors"
-    )
-    .standardizedFileURL
-    static let exist = FileManager.default.fileExists(atPath: folder.path)
+    static let folder = URL(fileURLWithPath: #filePath).appendingPathComponent("../../../../Vectors")
+        .standardizedFileURL
 
     static let jwtExamples: [JWTExample] = lines("jwt_examples.jsonl").map { line in
         JWTExample(

@@ -86,6 +86,13 @@ struct AccessLogTests {
         #expect(replay.problems == [Replay.Problem(line: 2, reason: "the identity is missing")])
     }
 
+    @Test func everyLineOfTheExampleIsAnEvent() throws {
+        let replay = try Replay.read(path: Package.folder.path + "/Examples/Inputs/access.log")
+        #expect(replay.events.count == 20)
+        #expect(replay.problems.isEmpty)
+        #expect(Set(replay.events.map(\.userID)).count == 5)
+    }
+
     @Test(.enabled(if: SharedData.exists("access.log")))
     func everyLineOfARealAccessLogIsAnEvent() throws {
         let replay = try Replay.read(path: SharedData.path("access.log"))

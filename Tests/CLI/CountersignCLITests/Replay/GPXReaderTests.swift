@@ -66,6 +66,13 @@ struct GPXReaderTests {
         #expect(replay.problems.map(\.line) == [3])
     }
 
+    @Test func eachPointOfTheExampleIsAnEvent() throws {
+        let replay = try Replay.read(path: Package.folder.path + "/Examples/Inputs/walk.gpx")
+        #expect(replay.events.count == 10)
+        #expect(replay.problems.isEmpty)
+        #expect(Set(replay.events.map(\.userID)).count == 2)
+    }
+
     @Test(
         .enabled(if: SharedData.exists("korita-zbevnica.gpx")),
         arguments: [("korita-zbevnica.gpx", 871, 3), ("Mojstrovka.gpx", 184, 1)])
