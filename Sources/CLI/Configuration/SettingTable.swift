@@ -23,7 +23,7 @@ enum SettingTable {
     static let tokenKeyFile = Setting(
         "token-key-file", .path("PATH"),
         help:
-            "file with the key that seals the secrets in the database, the same for every gateway; default: token-key in the data directory"
+            "file with the key that encrypts the secrets in the database, the same for every gateway; default: token-key in the data directory"
     ) { configuration, path throws(Setting.Problem) in
         try change(&configuration.database, of: "database") { $0.tokenKeyFile = path }
     }
@@ -172,7 +172,7 @@ enum SettingTable {
         Setting(
             "token-requests-per-second", .integer("N", 0...1_000_000), \.limits.tokenRequestsPerSecond,
             help:
-                "token requests of one session or client and registrations of one address (429); 0 is no limit"
+                "token requests per second of one session or client, and registrations of one address (429); 0 is no limit"
         ),
         Setting(
             "connections", .integer("N", 1...1_000_000), \.limits.connections,

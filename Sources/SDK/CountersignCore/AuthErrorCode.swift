@@ -89,7 +89,7 @@ public struct AuthErrorCode: RawRepresentable, Hashable, Sendable, Codable {
             summary: "The token cannot be read as a compact JWS.",
             causes: [
                 "something else than the token was passed", "the token was cut or URL-encoded on the way",
-                "the header uses crit or another typ",
+                "the header has crit or a typ that is not accepted",
             ],
             fix:
                 "Pass the token exactly as the backend made it: three base64url parts, without quotes or white space."
@@ -132,7 +132,7 @@ public struct AuthErrorCode: RawRepresentable, Hashable, Sendable, Codable {
             code: .missingToken, reason: "MISSING_TOKEN",
             summary: "The request names a user but carries no token.",
             causes: [
-                "an app version without signed-user mode",
+                "an app version that sends no tokens",
                 "the app identified the user without passing a token",
             ],
             fix: "Pass the token when identifying the user, or set a token provider."),
