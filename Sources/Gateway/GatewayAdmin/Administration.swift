@@ -91,7 +91,7 @@ package final class Administration: Sendable {
             })
     }
 
-    /// Returns a function that counts an app's requests in the mode `required`, and the rejected requests among them,
+    /// Returns a function that counts an app's requests under the enforcement `required`, and the rejected among them,
     /// since a time. A gateway without a cluster counts to the second. With a shared database, the requests of all
     /// gateways are counted to the minute.
     private static func recent(

@@ -42,7 +42,7 @@ package final class LocalAdministration: Sendable {
     }
 
     /// Handles a request like the gateway, on behalf of the account, and waits until running gateways have
-    /// loaded a change. Errors are returned as responses. Lists that the gateway streams are paginated.
+    /// loaded a change. Errors are returned as responses. The caller reads the pages of an export from its `stream`.
     package func answer(
         _ method: String, _ path: String, query: String?, ifMatch: String?, body: [UInt8]
     ) -> HTTPResponse {

@@ -16,7 +16,7 @@ package final class AdminAPI: Sendable {
     private let changed: @Sendable () -> Void
     /// The queue of each class, at its raw value.
     private let queues = AdminOperation.QueueClass.allCases.map { DispatchQueue(label: "admin \($0)") }
-    /// The waiting requests of each class are limited, so that password checks do not block other classes.
+    /// Limits the waiting requests, for each class separately and for each client address.
     private let permits = AdminOperation.QueueClass.allCases.map { AddressPermits(most: $0.mostWaiting) }
     private let idempotencyKeys: IdempotencyKeys
 

@@ -69,7 +69,7 @@ struct AdminOperation: Sendable {
     /// Error statuses that do not follow from the method or the path.
     let rejections: [Int]
 
-    /// Whether the operation accepts an `Idempotency-Key`: authenticated requests that create something.
+    /// Whether the operation accepts an `Idempotency-Key`: every `POST` that needs a role.
     var takesIdempotencyKey: Bool { method == "POST" && role != nil }
 }
 

@@ -78,8 +78,8 @@ struct AdminRequest: Sendable {
         return String(authorization.dropFirst(7)).trimmingCharacters(in: .whitespaces)
     }
 
-    /// Whether the request comes from a page of this gateway; nil without an origin. Compares the whole
-    /// serialized origin (RFC 6454, section 6.2), because a parser would ignore the user in
+    /// Whether the request comes from a page of this gateway; nil without `Origin` and `Sec-Fetch-Site`. Compares
+    /// the whole serialized origin (RFC 6454, section 6.2), because a parser would ignore the user in
     /// `https://user@host`.
     func isOwnOrigin(publicURL: String?) -> Bool? {
         guard let origin else {

@@ -8,7 +8,7 @@ struct IdempotencyEntry: Sendable {
     var caller = ""
     let digest: [UInt8]
     let milliseconds: Int64
-    /// Nil before the response, and permanently if the gateway stopped while handling the request.
+    /// Nil before the response, and permanently if a stop of the gateway or a storage error interrupted the request.
     var response: HTTPResponse?
 }
 

@@ -56,7 +56,7 @@ struct ProjectRoutes: Sendable {
         [
             AdminRoute(
                 "GET", "/apps/{app}/project/items/{kind}", .viewer,
-                "List messages, consent categories or engines as clients get them",
+                "List in-app messages, consent categories or inbox messages as clients get them",
                 .list(.map(.any))
             ) { call in
                 let items = try Self.items(call)
@@ -64,19 +64,19 @@ struct ProjectRoutes: Sendable {
             },
             AdminRoute(
                 "GET", "/apps/{app}/project/items/{kind}/{id}", .viewer,
-                "Show a message, consent category or engine", .json(.map(.any))
+                "Show an in-app message, consent category or inbox message", .json(.map(.any))
             ) { call in
                 guard let item = try Self.item(call) else { throw Self.noItem }
                 return call.answer(item.json, tag: item.json)
             },
             AdminRoute(
                 "PUT", "/apps/{app}/project/items/{kind}/{id}", .operator,
-                "Add a message, consent category or engine, or replace it", body: .map(.any),
+                "Add or replace an in-app message, consent category or inbox message", body: .map(.any),
                 match: .requiredToReplace, .json(.map(.any))
             ) { try $0.changing(put) },
             AdminRoute.delete(
                 "/apps/{app}/project/items/{kind}/{id}", .operator,
-                "Delete a message, consent category or engine", match: .optional
+                "Delete an in-app message, consent category or inbox message", match: .optional
             ) { call in
                 try call.changing { call in
                     guard let item = try Self.item(call) else { throw Self.noItem }

@@ -23,7 +23,7 @@ struct DashboardFiles: Sendable {
 
     private static let style = DashboardBundle.style()
 
-    /// Allows only this origin's resources, the page's style sheet (CSP 3, section 2.3.1) and no framing.
+    /// Allows this origin's resources, the page's style sheet (CSP 3, section 2.3.1) and `data:` images; no framing.
     private static let policy =
         "default-src 'none'; script-src 'self'; style-src 'sha256-\(Data(SHA256.digest(style)).base64EncodedString())'; "
         + "img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; "

@@ -43,7 +43,7 @@ final class EnforcementWatch: Sendable {
     private let ticker: Ticker
 
     /// `directory` must have its own database connection; otherwise changes go unnoticed. `recent` counts the requests
-    /// of all gateways, `known` only the requests of this gateway. `sendsAlerts` is false while another gateway sends
+    /// of all gateways, `known` only the users of this gateway. `sendsAlerts` is false while another gateway sends
     /// alerts. Any gateway may make a scheduled switch, because each switch is decided in its own transaction.
     init(
         directory: AppDirectory, now: @escaping @Sendable () -> Date,

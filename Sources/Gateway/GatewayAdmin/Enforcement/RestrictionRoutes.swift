@@ -65,9 +65,9 @@ struct RestrictionRoutes: Sendable {
         case .limit:
             if rate == nil { throw AdminProblem.invalid("requests_per_minute", "is missing") }
         case .revoke:
-            guard subject == .user else { throw AdminProblem.invalid("subject", "only users have tokens") }
+            guard subject == .user else { throw AdminProblem.invalid("subject", "must be user for revoke") }
             guard seconds == nil else {
-                throw AdminProblem.invalid("seconds", "a revocation ends when no older token is valid")
+                throw AdminProblem.invalid("seconds", "must be omitted: the lifetime of tokens decides")
             }
             seconds = try lifetime(of: app, call)
         }

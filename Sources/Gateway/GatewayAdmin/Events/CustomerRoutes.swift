@@ -64,7 +64,7 @@ struct CustomerRoutes: Sendable {
         let ended = try identifiers.filter(\.isHard).reduce(0) {
             $0 + (try sessions.forget($1.value, in: app.id))
         }
-        // Responses may outlive the record. Then the id may be mistyped, so the id in a longer word clears nothing.
+        // Stored webhook responses may outlive the record. The id may then be mistyped, so it must be a whole word.
         let endpoints = try call.directory.webhooks.all(of: app.id).map(\.id)
         let answers = try deliveries().clearAnswers(
             with: identifiers.map(\.value), asWords: record == nil,

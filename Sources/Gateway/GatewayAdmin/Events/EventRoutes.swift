@@ -27,7 +27,7 @@ struct EventRoutes: Sendable {
         ]
     }
 
-    /// A response field: retention deleted events after the given position before the export.
+    /// A response field: whether retention deleted events after the given position before the export began.
     private static let missed = "X-Countersign-Events-Missed"
 
     private static let filters: [JSONMember] = [

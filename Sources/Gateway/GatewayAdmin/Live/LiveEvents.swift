@@ -35,7 +35,7 @@ final class LiveEvents: Sendable {
         var isOver = false
     }
 
-    /// The state of the stream. Used by one read at a time.
+    /// The last id, sampling rate and enforcement sent to the client. Used by one refresh at a time.
     private struct Progress {
         var lastID: UInt64?
         var hasBegun = false
@@ -56,7 +56,7 @@ final class LiveEvents: Sendable {
 
     private static let pingNanoseconds: UInt64 = 15_000_000_000
     private static let pause: UInt64 = 100_000_000
-    /// The maximum number of results in one page, which limits a client to 1,000 results a second.
+    /// The maximum number of results in a page after the first, which limits a client to 1,000 results a second.
     private static let longestPage = 100
 
     private let feed: LiveFeed?
@@ -122,7 +122,7 @@ final class LiveEvents: Sendable {
         }
     }
 
-    /// With `access`, checks the access and ends the stream without it. Always reads the enforcement.
+    /// If `access` is true and the client is no longer allowed, ends the stream. Otherwise reads the enforcement.
     private func check(access: Bool) {
         Self.checks.async { [weak self] in
             guard let self else { return }

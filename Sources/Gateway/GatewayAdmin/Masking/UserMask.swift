@@ -22,8 +22,8 @@ struct UserMask: Sendable {
     /// Text that a client chose, such as a request id, or that has paths of files; nil for a viewer.
     func clientText(_ text: String?) -> String? { hides ? nil : text }
 
-    /// A URL of a destination. A viewer sees its origin only, because its path or query is often its only
-    /// secret. A viewer sees no paths of files either.
+    /// A URL of a destination. A viewer sees its origin and the start of its hash, because its path or query is
+    /// often its only secret. A viewer sees no paths of files either.
     func destination(_ text: String) -> String { hides ? OutgoingURL.audited(text) : text }
 
     func filter(name: String?) -> String? { hides ? name.map { _ in Self.hidden } : name }

@@ -107,7 +107,7 @@ final class SignInThrottle: Sendable {
             guard var entry = state.attempts[key] else { continue }
             let isReset = isSuccess && key.name != nil && key.network != nil
             entry.failures = isReset ? 0 : entry.failures - 1
-            // Without this attempt there would be no block: a block in force began with it or has counted it.
+            // Ends a block, which includes this attempt: attempts during a block are rejected and not counted.
             entry.blockedUntil = 0
             state.attempts[key] = entry.failures > 0 ? entry : nil
         }

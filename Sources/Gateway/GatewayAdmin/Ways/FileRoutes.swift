@@ -21,7 +21,7 @@ struct FileRoutes: Sendable {
             ) { call, pause in
                 try call.changing { call in
                     var settings = try call.directory.setting(FileSettings.self, of: call[0])
-                    // A second pause does not replace the first, which has the time and the operator.
+                    // A second pause does not replace the time and the operator of the first.
                     if pause == nil || settings.pause == nil { settings.pause = pause }
                     settings.revision += 1
                     try call.directory.set(settings, for: call[0])

@@ -9,7 +9,7 @@ struct WebhookRoutes: Sendable {
     let deliveries: any DeliveryLog
     let index = PseudonymIndex()
 
-    /// Stands for the app's alert webhook where a path has a webhook's id. It has attempts and tests too.
+    /// The id in paths of the app's alert webhook, which can be tested and has deliveries too.
     private static let alerts = "alerts"
 
     var all: [AdminRoute] { endpoints + pauses + work }

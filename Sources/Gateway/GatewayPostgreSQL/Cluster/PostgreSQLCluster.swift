@@ -18,7 +18,7 @@ final class PostgreSQLCluster: Cluster {
         var opened: PostgreSQLConnection?
     }
 
-    /// `takesGivenTime`, for tests, replaces the database's clock by the gateways' clocks.
+    /// `takesGivenTime`, for tests, ignores differences between the clocks of the gateways and the database.
     init(
         _ settings: PostgreSQLSettings, takesGivenTime: Bool = false,
         tokenKey: @escaping @Sendable () throws -> TokenKeySeal? = { nil }

@@ -92,7 +92,7 @@ package enum EventHorizon {
         connection.base = nil
     }
 
-    /// Records the highest position so far, for a later copy of the database into another cluster.
+    /// Records the end of the positions so far. The base of a new timeline or cluster begins after it.
     static func note(_ connection: PostgreSQLConnection) throws {
         let base = try base(connection)
         try connection.execute(

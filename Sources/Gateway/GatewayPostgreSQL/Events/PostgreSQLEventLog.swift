@@ -4,7 +4,7 @@ internal import Foundation
 package import GatewayModel
 package import GatewayStorage
 
-/// Reads stored events up to the oldest open transaction.
+/// Reads stored events. Only ``newest(_:before:limit:)`` returns events after the oldest open transaction.
 package struct PostgreSQLEventLog: EventLog {
     let pool: PostgreSQLPool
     let now: @Sendable () -> Date

@@ -1,4 +1,4 @@
-/// The tables of events and of their consumers.
+/// The tables of events, their ids and their counts.
 ///
 /// An event's position is `base + (transaction id << 12 | ordinal)`, so writers share no row and no lock. Readers stop
 /// before the oldest open transaction, so that they miss no event.
