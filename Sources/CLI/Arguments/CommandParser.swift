@@ -43,8 +43,8 @@ struct CommandParser {
         commands.filter { words.starts(with: $0.path) }.max { $0.path.count < $1.path.count }
     }
 
-    /// Moves flags that precede the command or are between its words to the end. Returns nil without such
-    /// flags, or if no command accepts them.
+    /// Moves flags that precede the command or are between its words behind its last word. Returns nil without
+    /// such flags, or if no command accepts them.
     private func commandFirst(_ arguments: [String]) -> [String]? {
         guard command(for: arguments.prefix { !$0.hasPrefix("-") }) == nil else { return nil }
         return commands.sorted { $0.path.count > $1.path.count }.lazy

@@ -52,7 +52,7 @@ enum Quantity {
         return "\(bytes / Int64(unit.1))\(unit.0)"
     }
 
-    /// A duration for display, in its two largest units.
+    /// A duration for display, such as `5 min` or `2 h 5 min`.
     static func about(seconds: Int64) -> String {
         switch seconds {
         case ..<60: "\(seconds) s"

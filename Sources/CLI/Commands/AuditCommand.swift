@@ -4,7 +4,7 @@ enum AuditCommand {
     private static let app = Flag("app", .text("APP"), completes: .apps, help: "only changes to this app")
     private static let actor = Flag(
         "actor", .text("NAME"),
-        help: "only changes by this actor: a user, token:NAME or cli:ACCOUNT")
+        help: "only changes by this actor: a user, token:NAME#ID or cli:ACCOUNT")
     private static let since = Flag(
         "since", .text("TIME"), help: "at or after this time: 2026-11-21T08:30:00Z, or 10m, 2h, 7d ago")
     private static let limit = Flag.limit(default: 50)

@@ -28,7 +28,7 @@ enum DoctorCommand {
             guard !invocation.isSet(SettingReader.file) else {
                 throw CommandError(
                     .usage, "--config is for a data directory",
-                    hint: "a remote gateway has its own settings")
+                    hint: "a remote gateway and the gateways of a database have their own settings")
             }
             if let remote { return await AdminDoctor(admin: remote).gateway() }
             do {

@@ -239,7 +239,7 @@ enum EnforcementCommand {
         return lines
     }
 
-    /// A sentence about the requests that the change newly rejects first; nil if it rejects no more than before.
+    /// A sentence about the first additional rejections by the change; nil if it rejects no more than before.
     private static func consequence(
         of after: JSONObject, from before: JSONObject, app: String
     ) -> String? {

@@ -88,7 +88,7 @@ enum EventCommand {
         details: """
             NDJSON is what `countersign send` reads: one event per line, as it was sent. CSV has the columns that every
             event has, with the event itself as JSON in the last one. With --server it needs the scope write, and the export
-            is audited, unless it continues after a position.
+            is audited: one that continues after a position only once a day.
             With --after or --follow each line is an event's whole entry: position, time of receipt, verdict, and in body
             the event as it came. The position to resume from is printed on standard error, also after Ctrl-C, which ends --follow
             with status 0. If retention has deleted events after the position, the first line after the gap has

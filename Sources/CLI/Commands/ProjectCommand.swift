@@ -105,7 +105,7 @@ enum ProjectCommand {
     }
 
     private static let put = Command(
-        "project put", summary: "Add a message, consent category or engine, or replace the one with its id",
+        "project put", summary: "Add or replace an in-app message, consent category or inbox message",
         details: """
             The object is sent to clients as it is; missing members that they require get a default. An inbox message is
             {"id","type":"html"|"push","content":{…}} with, as needed, "recipient":{"registered":"user-1"} and "expires":
@@ -136,7 +136,7 @@ enum ProjectCommand {
     }
 
     private static let remove = Command(
-        "project remove", summary: "Delete a message, consent category or engine",
+        "project remove", summary: "Delete an in-app message, consent category or inbox message",
         details:
             "Clients that already have an inbox message keep it until `countersign project set --end-sync-tokens`.",
         positionals: [.app, kind, itemID], flags: Flag.target,

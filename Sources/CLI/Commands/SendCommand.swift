@@ -168,7 +168,7 @@ struct SendCheckpoint: Sendable {
             .flatMap { Int(String(decoding: $0, as: UTF8.self)) }.map { max(0, $0) } ?? 0
     }
 
-    /// Stores the position. If that fails, the next call starts over and the gateway drops duplicates.
+    /// Stores the position. If that fails, the next run resumes earlier, and the gateway drops duplicates.
     func note(_ count: Int) {
         guard let path else { return }
         let folder = URL(fileURLWithPath: path).deletingLastPathComponent()

@@ -37,9 +37,9 @@ enum StreamCommand {
     private static let create = Command(
         "stream create", summary: "Publish an app's events to a NATS JetStream stream",
         details: """
-            Publishes every event once, in the order of storing, even if the gateway or the servers are killed. It starts
-            with the oldest event that is kept by default. The gateway reads the files, so they must be on its machine. Nothing
-            else should write to the JetStream stream.
+            Publishes every event once, in the order of storing, even if the gateway or the servers are killed. By
+            default it starts with the oldest event. The gateway reads the files, so they must be on its machine.
+            Nothing else should write to the JetStream stream.
             """,
         positionals: [.app, name, servers, stream],
         flags: [subject, replicas, authority, credentials, nkey, seed, hold, alert] + Flag.start + [.json]

@@ -43,8 +43,8 @@ struct DemoCheck: Sendable, Equatable {
         }
     }
 
-    /// Reads the events of an app with the `sqlite3` command, independently of the gateway. Throws
-    /// `unavailable` without `sqlite3`, and `failed` if it cannot read the file.
+    /// Reads the events of an app with the `sqlite3` command, independently of the gateway. Throws `failed` if
+    /// `sqlite3` is missing or cannot read the file, and `unavailable` if `env`, which finds it, cannot be run.
     static func read(database: String, appID: String) throws(CommandError) -> [Stored] {
         let query = """
             SELECT type, user_id, coalesce(json_extract(body, '$.properties.\(DemoDevice.rowProperty)'), '')

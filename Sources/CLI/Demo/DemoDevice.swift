@@ -100,8 +100,8 @@ final class DemoDevice: Sendable {
         state.withLock { $0.recorded += rows.count }
     }
 
-    /// Cuts one device's network for a third of its events. Delays one request of each device until its token
-    /// has expired.
+    /// Cuts one device's network for a third of its events. Delays one request of each honest device until its
+    /// token has expired.
     private func setNetwork(at index: Int, of count: Int) {
         if plan.role == .losesNetwork { network.setCut(index >= count / 6 && index < count / 2) }
         let slow = plan.role == .losesNetwork ? count / 2 : count / 4

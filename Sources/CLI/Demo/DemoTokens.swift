@@ -4,7 +4,7 @@ internal import CountersignJOSE
 internal import Foundation
 
 final class DemoTokens: Sendable {
-    /// In seconds. The SDK replaces a token 5 seconds before its expiry, so each token is used for 2 seconds.
+    /// In seconds. The SDK replaces a token 5 seconds before its expiry, so each token is used for 2 to 3 seconds.
     static let lifetimeSeconds = 7.0
 
     private struct State {

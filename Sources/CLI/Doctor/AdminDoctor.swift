@@ -5,7 +5,7 @@ struct AdminDoctor: Sendable {
     let admin: any AdminClient
     var now: @Sendable () -> Date = { Date() }
 
-    /// All checks of a running gateway, in order. If the gateway does not respond, returns only this finding.
+    /// All checks of a running gateway, in order. If a request fails, returns only a finding about this failure.
     func gateway() async -> [Finding] {
         await findings(named: "gateway") {
             let began = now()

@@ -113,7 +113,7 @@ struct SendRun: Sendable {
             }
         }
         if let rejectedUser, outcome.rejected.count == events.count {
-            // The gateway has stored no event, so the next run begins at the start.
+            // The gateway has stored no event, so the next run begins where this run began.
             progress(0, 0)
             throw rejectedUser
         }

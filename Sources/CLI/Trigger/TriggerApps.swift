@@ -1,8 +1,8 @@
 internal import CountersignCore
 internal import CountersignJOSE
 
-/// The app of one run of `countersign trigger`. Its id is unique, because the id of a deleted app is reserved for some
-/// time, and two commands may run concurrently.
+/// The app of `countersign trigger`. A temporary app has a unique id, because the id of a deleted app is reserved for
+/// some time, and two commands may run concurrently.
 actor TriggerApps {
     let admin: any AdminClient
     /// The folder for the secrets of a persistent app; nil for a temporary app.
