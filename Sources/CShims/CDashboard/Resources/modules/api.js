@@ -52,7 +52,7 @@ export function useSession(session) {
   csrf = session?.csrf ?? null;
 }
 
-/** Retries of a GET request after 503. */
+/** The maximum number of retries of a GET request after 503 with the code `busy`. */
 const MORE_TRIES = 3;
 
 async function wait(milliseconds, signal) {

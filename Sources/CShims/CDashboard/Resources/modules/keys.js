@@ -206,7 +206,7 @@ export function keys(context) {
     return card("Change the key without an outage", h("ol", { class: "steps" },
       item(1, "Add the new public key", "It takes the next free slot; nothing changes for devices yet.", others.length < 2 && button("Add public key", { symbol: "plus", onclick: () => addKey(bySlot) })),
       item(2, "Let your backend sign with the new private key", step === 2
-        ? h("span", { class: "waiting" }, h("span", { class: "pulse wait", "aria-hidden": "true" }), "Waiting for the first token that it verifies. This page checks every 5 seconds.")
+        ? h("span", { class: "waiting" }, h("span", { class: "pulse wait", "aria-hidden": "true" }), "Waiting for the first token that it verifies. This page checks every 10 seconds.")
         : "Live traffic has verified with it.",
       incoming && button("Make it primary without waiting", { kind: "quiet", onclick: async () => {
         if (await confirm("Not seen yet", { text: "No live token was verified with this key. If the backend does not use it, nothing breaks now, but deleting the old key later would.", action: "Make primary key", kind: "primary" })) makePrimary(incoming, primary);

@@ -41,7 +41,7 @@ export function palette({ screens, apps, app, owner, go }) {
 
   const ofUser = (text, symbol, screen, values) => ({ kind: "Search", text, symbol, href: within(screen), carries: [path("apps", app.id, screen), values] });
 
-  /** The searches offered for a text that matches no known name. */
+  /** The searches for a text, which are offered after the matching names. */
   function searches(text) {
     if (!app || text.length < 2) return [];
     return [

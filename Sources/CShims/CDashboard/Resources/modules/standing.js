@@ -5,7 +5,7 @@ import { address, api, path } from "./api.js";
 import { clock } from "./format.js";
 import { badge, stateBadge } from "./ui.js";
 
-/** The gateway sends an event at least every 15 seconds. After this time without an event, the state is unknown. */
+/** The time without an event after which the state is unknown. The gateway sends one at least every 15 seconds. */
 const SILENCE = 40_000;
 
 /** The badge with its link. Dispatches the event `enforcement` on the document when the state changes. */

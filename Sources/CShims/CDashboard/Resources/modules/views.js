@@ -10,7 +10,7 @@ const AGE = { recovered: 1_000, visibilitychange: 30_000 };
 
 /**
  * Loads data into a box and refreshes it. If a refresh fails, the old data stays, with the problem and its
- * age. Polls while the page is visible and the user is not typing in the box. Unsaved input is never overwritten.
+ * age. Polls while the page is visible and the user is not typing in the box. A poll does not overwrite unsaved input.
  */
 export function view(context, fetchData, draw, { every = 0, bones = 4 } = {}) {
   const body = h("div", { class: "view-body" }, skeleton(bones));
