@@ -44,7 +44,7 @@ if command -v dpkg >/dev/null 2>&1 && command -v objdump >/dev/null 2>&1; then
     installed="$(sed -n '/bookworm-slim/,$p' packaging/Containerfile | grep -oE '(^| )(lib[a-z0-9+.-]+|zlib1g)' | tr -d ' ' | sort -u)"
     for library in $(objdump -p "$countersign" | awk '/NEEDED/ {print $2}'); do
         path="$(ldconfig -p | awk -v l="$library" '$1 == l {print $NF; exit}')"
-        # Swift's own libraries are linked in by --static-swift-stdlib.
+        # Skips Swift's own libraries: the image's build links them statically (--static-swift-stdlib).
         [ -n "$path" ] || continue
         package="$(dpkg -S "$(readlink -f "$path")" 2>/dev/null | cut -d: -f1 | head -n 1)"
         [ -n "$package" ] || package="$(dpkg -S "$path" | cut -d: -f1 | head -n 1)"

@@ -49,8 +49,8 @@ def fill(gateway):
 
 
 def audit(folder, gateway, stored, more=0):
-    """Waits until the listed files have all events, and compares them. The folder may have no other files. Up to `more`
-    later events may also be in files, if their hour has ended."""
+    """Waits until the listed files have all events, and compares them. The folder must have no other files. Up to
+    `more` later events may also be in files, if their hour has ended."""
     until("all events in files", lambda: sum(entry["events"] for entry in listed(folder)) >= len(stored), pause=0.2)
     entries = listed(folder)
     names = [entry["file"] for entry in entries]

@@ -155,7 +155,7 @@ def closed(front, bearer):
         held[-1].sendall(b"POST /v1/batch HTTP/1.1\r\nHost: collect.example\r\nContent-Length: 60000\r\n\r\n" + b" " * 40000)
     for _ in range(3):
         time.sleep(0.3)
-        # From another address than the proxies' 127.0.0.1, for which the log must have no request.
+        # Not from 127.0.0.1: main() checks that the log has no request with the proxies' address.
         direct = http.client.HTTPConnection("127.0.0.1", front.gateway.port, timeout=10, source_address=("127.0.0.5", 0))
         direct.request("GET", "/metrics")
         connections = float(re.search(r"^countersign_connections (\S+)", direct.getresponse().read().decode(), re.M)[1])
