@@ -43,8 +43,8 @@ struct DemoCheck: Sendable, Equatable {
         }
     }
 
-    /// Reads the events of an app with the `sqlite3` command, independently of the gateway. Throws `failed` if
-    /// `sqlite3` is missing or cannot read the file, and `unavailable` if `env`, which finds it, cannot be run.
+    /// Reads the events of an app with the `sqlite3` command, independently of the gateway. Throws `unavailable`
+    /// if `sqlite3` is missing, and `failed` if it cannot read the file.
     static func read(database: String, appID: String) throws(CommandError) -> [Stored] {
         let query = """
             SELECT type, user_id, coalesce(json_extract(body, '$.properties.\(DemoDevice.rowProperty)'), '')
@@ -63,6 +63,8 @@ struct DemoCheck: Sendable, Equatable {
             throw CommandError(.unavailable, "cannot run sqlite3")
         }
         process.waitUntilExit()
+        // `env` ends with 127 if it does not find the program.
+        if process.terminationStatus == 127 { throw CommandError(.unavailable, "sqlite3 is not installed") }
         guard process.terminationStatus == 0 else {
             throw CommandError(.failed, "sqlite3 ended with \(process.terminationStatus) on \(database)")
         }

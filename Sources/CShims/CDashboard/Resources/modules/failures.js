@@ -188,7 +188,7 @@ export function failures(context) {
     replace(keys,
       codes.map((code) => h("span", { class: "key-code" }, swatch(code), `${code} ${reason(code)}`)),
       codes.length > 0 && key("rate", "failure rate"), before && key("before", "period before"),
-      data.totals.accepted > 0 && key("accepted", "accepted"), data.totals.anonymous > 0 && key("anonymous", "anonymous"), data.totals.not_judged > 0 && key("judged", "not checked"),
+      data.totals.accepted > 0 && key("accepted", "accepted"), data.totals.anonymous > 0 && key("anonymous", "anonymous"), data.totals.not_judged > 0 && key("checked", "not checked"),
       kinds.has("enforcement") && key("marker", "enforcement changed"), kinds.has("key") && key("marker key", "key changed"), kinds.has("policy") && key("marker policy", "policy changed"),
       unfinished && key("unfinished", "incomplete"));
   }
