@@ -30,7 +30,7 @@ extension SignedUserTokens {
         }
     }
 
-    /// Removes the token. If the user ever had one (`isSigned`), remaining events wait for another token.
+    /// Removes the token. With `isSigned` (the user had a token or there is a provider), remaining events wait for one.
     func endLogOut(of userID: String, isSigned: Bool) async -> LogOutEnding {
         // Other write-ahead logs may have events of this user too. `removeEndedLogOuts` then removes the log-out later.
         let hasEvents = try? await tokens.storage.run { $0.hasEvents(of: userID) || !$0.ownsAllLogs }

@@ -265,7 +265,7 @@ public final class CountersignClient: Sendable {
 
     /// Authentication failures. Starts with the latest one if it is unresolved.
     ///
-    /// Failures with equal user, token, code and `isOptional` count as one failure. A failure is reported at once and,
+    /// Failures with equal user, token, code, reason and `isOptional` count as one. A failure is reported at once and,
     /// while unresolved, again at each start of a session and at most every five minutes. `occurrences` counts all
     /// repetitions. Failures in the background are reported when the app is in the foreground again.
     public var authenticationFailures: AsyncStream<AuthenticationFailure> {

@@ -6,7 +6,7 @@ public struct CountersignConfiguration: Sendable {
     public var endpoint: URL
     /// The app's write key, visible ASCII. It identifies the app and is not a secret.
     public var writeKey: String
-    /// Distinguishes clients of one app, each with its own queue. Letters, digits, `-`, `_` and `.`.
+    /// Distinguishes clients of one app, each with its own queue. Letters, digits, `-`, `_` and, not first, `.`.
     public var instanceName: String = "default"
     /// The parent of the directories of all instances. Nil for a directory of this app and write key, below
     /// `Countersign` in the user's Application Support directory (on Linux `$XDG_DATA_HOME` or `~/.local/share`). Do

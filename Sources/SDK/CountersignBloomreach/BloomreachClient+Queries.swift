@@ -77,7 +77,7 @@ extension BloomreachClient {
     /// customer changes during the fetch, the inbox is fetched for the new customer.
     ///
     /// - Returns: The newest 10,000 messages, newest first. As in the vendor's SDK, expired ones too: see `expiresAt`.
-    /// - Throws: `CountersignError`. Without a customer token no request is sent.
+    /// - Throws: `CountersignError`. With `advancedAuthEnabled`, no request is sent without a customer token.
     public func fetchAppInbox() async throws(CountersignError) -> [AppInboxMessage] {
         for _ in 1..<Self.maximumRounds {
             do {
@@ -194,8 +194,8 @@ extension BloomreachClient {
 
     // MARK: Requests
 
-    /// `given` is the project to query; nil for the current one. `isForPresentCustomer` is called after a rejected
-    /// customer token. If it returns false, the error is `customerChanged`.
+    /// `given` is the project to query; nil for the current one. `isForPresentCustomer` is called after a customer or
+    /// signed-user token was rejected. If it returns false, the error is `customerChanged`.
     private func request(
         _ endpoint: BloomreachEndpoint, _ body: JSONObject, of given: BloomreachProject? = nil,
         isForPresentCustomer: @Sendable () -> Bool = { true }
@@ -233,7 +233,7 @@ extension BloomreachClient {
         }
     }
 
-    /// The signed-user token. Nil without a provider, if the provider has no token, or if the cookie is the only ID.
+    /// The signed-user token. Nil without a provider or token, for the cookie alone, or if a customer token is sent.
     private func userToken(
         for endpoint: BloomreachEndpoint, ids: [String: String]
     ) async throws(CountersignError) -> SignedToken? {

@@ -406,7 +406,7 @@ public final class BloomreachClient: Sendable {
         }
     }
 
-    /// Enters the background, writes events to disk and stops all work. The next client with this queue sends the rest.
+    /// Puts the session into the background, writes events to disk and stops. The next client sends remaining events.
     public func close() async {
         let now = pipeline.clock.now.timeIntervalSince1970
         device.change { $0.enterBackground(now: now) }

@@ -42,7 +42,7 @@ public struct BloomreachConfiguration: Sendable {
     public var pushTokenFrequency = PushTokenFrequency.onTokenChange
     /// When the SDK sends without a call of `flush()`. Default: at once.
     public var flushPolicy = FlushPolicy(eventCount: 1, interval: nil, onBackground: true)
-    /// Distinguishes clients of one app, each with its own queue. Letters, digits, `-`, `_` and `.`.
+    /// Distinguishes clients of one app, each with its own queue. Letters, digits, `-`, `_` and, not first, `.`.
     public var instanceName = "bloomreach"
     /// The parent of the directories of all instances; nil for the default of `CountersignConfiguration`.
     public var dataDirectory: URL?

@@ -1,18 +1,18 @@
 internal import CountersignCore
 internal import Foundation
 
-/// The persisted session, push token, and customer whose installation was sent. Times are in seconds since 1970,
-/// because a session continues across restarts of the app.
+/// The persisted session and push token, and the customer whose `installation` was recorded. Times are in seconds
+/// since 1970, because a session continues across restarts of the app.
 struct BloomreachDeviceState: Codable, Sendable, Equatable {
     struct Session: Codable, Sendable, Equatable {
         var start: Double
         /// When the app went to the background or the client was closed; nil in the foreground.
         var end: Double?
-        /// Time of the last recorded event, to within a few seconds.
+        /// Time of the last recorded event, to within `seenInterval`.
         var seen: Double?
-        /// True from the start or resumption of the session in this process until the app enters the background. The
-        /// session cannot time out then. Not stored, because a process killed in the foreground could not reset the
-        /// value.
+        /// True from the start or resumption of the session in this process until the app enters the background. While
+        /// it is true, the session cannot time out. Not stored, because a process killed in the foreground could not
+        /// reset the value.
         var isInFront = true
 
         private enum CodingKeys: String, CodingKey {
@@ -38,12 +38,12 @@ struct BloomreachDeviceState: Codable, Sendable, Equatable {
         var lastSeen: Double { end ?? seen ?? start }
     }
 
-    /// Seconds between two changes of `Session.seen`, each of which is written to disk.
+    /// Minimum seconds between two changes of `Session.seen`, because each change is written to disk.
     private static let seenInterval: Double = 10
 
     struct PushToken: Codable, Sendable, Equatable {
         var token: String
-        /// When the token was last sent.
+        /// When `trackPushToken` last recorded the token.
         var toldAt: Double
     }
 
@@ -56,7 +56,7 @@ struct BloomreachDeviceState: Codable, Sendable, Equatable {
 
     var session: Session?
     var pushToken: PushToken?
-    /// The cookie of the customer whose installation was sent.
+    /// The cookie of the customer whose `installation` was recorded.
     var installedCookie: String?
 
     /// Continues the session when the app becomes active, unless the session has timed out. Begins no session.

@@ -39,7 +39,7 @@ extension CountersignError.Code {
     public static let unknownMessage = CountersignError.Code(rawValue: "unknown_message")
     /// The argument cannot be sent: a mistake in the app.
     public static let invalidArgument = CountersignError.Code(rawValue: "invalid_argument")
-    /// The task was cancelled.
+    /// The task was cancelled, or the client is closed.
     public static let cancelled = CountersignError.Code(rawValue: "cancelled")
 }
 

@@ -25,9 +25,9 @@ public struct InAppMessage: Sendable, Hashable {
     public let variantID: Int
     /// The variant's name.
     public let variantName: String
-    /// Start of the display period; nil for no start or with the filter off.
+    /// Start of the display period; nil for no start or a disabled date filter.
     public let from: Date?
-    /// End of the display period; nil for no end or with the filter off.
+    /// End of the display period; nil for no end or a disabled date filter.
     public let until: Date?
     /// Higher values are shown first; nil is the lowest priority.
     public let priority: Int?

@@ -15,7 +15,7 @@ public import Foundation
 /// then takes effect once, and a thousand events need one commit and one acknowledgement.
 ///
 /// The sequence waits while there are no events. It retries without limit when the gateway cannot be reached or
-/// replies with 429 or 5xx. It ends when its task is cancelled, and throws permanent errors such as `forbidden`.
+/// replies with 408, 429 or 5xx. It ends when its task is cancelled, and throws permanent errors such as `forbidden`.
 /// If a cancellation loses a response with events, these events are available again when their lease expires.
 ///
 /// Each loop over a consumer is a worker. There are at most as many concurrent workers as partitions.
@@ -39,8 +39,8 @@ public struct EventConsumer: AsyncSequence, Sendable {
     ///   - name: The name of an existing consumer: `countersign consumer create APP NAME`.
     ///   - limit: Maximum number of events in a batch, 1 to 1,000. A batch also ends with the event that reaches 1
     ///     MiB.
-    ///   - leaseSeconds: Duration of the lease, 5 to 600 seconds. Another worker receives the batch afterwards.
-    ///   - transport: The HTTP transport, used for two requests at a time; nil for the SDK's, two for each loop.
+    ///   - leaseSeconds: Duration of the lease, 5 to 600 seconds. Another worker then receives unacknowledged events.
+    ///   - transport: The HTTP transport; each loop sends two requests at a time. Nil: two of the SDK's for each loop.
     ///   - clock: The clock.
     /// - Throws: `invalid_configuration`.
     public init(

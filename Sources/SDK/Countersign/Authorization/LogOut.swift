@@ -10,9 +10,9 @@
 /// | signed in again | `signedInAgain`, until the log-out ends | stored | sent with the token |
 ///
 /// - `logOut()` begins a log-out. `StoredUser.Identity` has the log-out until it is in `user.json`.
-/// - After the flush the client removes the token. If the user ever had a token and events remain, the state becomes
-///   `loggedOut`. Otherwise the client removes the entry, and sends events that remain without a token.
-/// - During a log-out, a token from the app signs the user in again. A token from the provider changes nothing.
+/// - After the flush the client removes the token. If the user had a token or the app has a token provider, and events
+///   remain, the state becomes `loggedOut`. Otherwise the client removes the entry, and sends them without a token.
+/// - During a log-out, a token that the app sets signs the user in again. A provider's token changes nothing.
 /// - If the token cannot be removed, the entry `loggedOut` makes it invalid, and the client retries the removal.
 /// - If the process ends first, the next client with this queue ends the log-out.
 struct LogOut: Codable, Equatable, Sendable {

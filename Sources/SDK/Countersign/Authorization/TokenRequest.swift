@@ -35,9 +35,9 @@ public struct TokenRequest: Sendable, Hashable {
 /// wait. A provider with mutable state must synchronize access. It may block, because each call has its own thread.
 /// Before iOS 18 and macOS 15, only one call runs at a time, on a thread of Swift's shared pool.
 ///
-/// Returning nil or throwing means that no token is available. The events are then sent with the last known token, or
-/// without one if the server does not require it. Events of a signed-out user are never sent without a token.
-/// Rejected events stay in the queue. The SDK then asks the provider and the server again, without limit, after
-/// delays that grow up to `RetryPolicy.maximumDelay` of `CountersignConfiguration.networkRetry`. A returned token is
-/// sent even if it has expired by the device clock. `flush()` called from inside the provider returns at once.
+/// Returning nil or throwing means that no token is available. The events are then sent with the last known token. If
+/// the user never had one, they are sent without a token, and the server decides. A signed-out user's events are never
+/// sent without a token. Rejected events stay queued. The SDK then asks provider and server again without limit, after
+/// delays that grow to `RetryPolicy.maximumDelay` of `CountersignConfiguration.networkRetry`. A returned token is sent
+/// even if it has expired by the device clock. `flush()` called from inside the provider returns at once.
 public typealias TokenProvider = @Sendable (TokenRequest) async throws -> String?

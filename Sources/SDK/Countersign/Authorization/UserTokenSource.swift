@@ -68,7 +68,7 @@ actor UserTokenSource: CredentialSource {
     /// Users with a log-out that could not be written, or with a token that could not be removed.
     var pendingRemoval: Set<UserKey> = []
     private var isStored: [UserKey: Bool] = [:]
-    /// Users with a token in an earlier run. Their events wait while no token is stored.
+    /// Users who had a token in an earlier run or until another process logged them out. Their events wait for a token.
     var signed: Set<UserKey>
     /// The version of `user.json` at the last check for a log-out, for each user with a token in memory.
     private var seenVersions: [UserKey: [Int]] = [:]

@@ -17,7 +17,7 @@
     @objc
 #endif
 public protocol AuthorizationProviderType: AnyObject {
-    /// Creates a provider. Called when the SDK is configured, and again when the customer is anonymized.
+    /// Called for a class found by its name, when the SDK is configured and again when the customer is anonymized.
     init()
 
     /// The customer token for a request. With nil or an empty string, the request fails without being sent.

@@ -22,8 +22,8 @@ public final class CachingAuthorizationProvider: AsyncAuthorizationProvider, Cus
 
     private struct Entry: Codable {
         let token: String
-        /// Nil if no `BloomreachClient` has called the provider. Empty in the store, so that the next client does not
-        /// use the token.
+        /// Nil if the token was not fetched for a `BloomreachClient`. The store then has an empty dictionary, so that a
+        /// later client does not use the token.
         var customerIDs: [String: String]?
 
         func isFor(_ customer: [String: String]?) -> Bool {
@@ -55,7 +55,7 @@ public final class CachingAuthorizationProvider: AsyncAuthorizationProvider, Cus
     /// - Parameters:
     ///   - provider: Called when no cached token is valid for long enough.
     ///   - store: Stores the token: `KeychainTokenStore` on Apple platforms, `FileTokenStore` elsewhere. Use a
-    ///     separate store for each customer project.
+    ///     separate store for each project.
     ///   - margin: Seconds before its expiry at which a token is no longer used. Default: 60.
     ///   - now: The time, replaceable in tests.
     public init(

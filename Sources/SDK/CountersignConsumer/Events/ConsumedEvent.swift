@@ -43,7 +43,7 @@ public struct ConsumedEvent: Sendable {
     public let verdict: Verdict
     /// The token's error code, from 10 to 36; nil without an error.
     public let code: Int?
-    /// The user's ID; nil without a user. Not trustworthy unless `verdict` is `verified`.
+    /// The user's ID; nil without a user. Trust it only if `verdict` is `verified`, or `server` (your own backend).
     public let userID: String?
     /// The device's id.
     public let anonymousID: String?

@@ -58,7 +58,7 @@ struct GatewayConnection: Sendable {
     }
 
     static let unreadable = ConsumerError(
-        .unexpectedAnswer, "the response cannot be read; check that the URL and the version are a gateway's"
+        .unexpectedAnswer, "the response cannot be read; check that the URL is a gateway's, and its version"
     )
 
     /// Requests events. Returns an empty response after at least a second, unless the gateway has more events.
