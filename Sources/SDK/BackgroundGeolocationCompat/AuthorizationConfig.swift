@@ -54,7 +54,7 @@ public final class AuthorizationConfig: SettingsPart {
     }
 
     /// The expiry of the token in seconds since 1970. Numbers below 1,000,000,000 are seconds from now, numbers from
-    /// 100,000,000,000 on milliseconds since 1970. -1 if unknown: only a 401 leads to a refresh.
+    /// 100,000,000,000 on milliseconds since 1970. -1 if unknown: only a rejected token is refreshed.
     public var expires: Double {
         get { value.expires }
         set { value.expires = newValue }

@@ -54,10 +54,10 @@ public final class BGGeo: MutableSettings, Sendable {
     /// A pair that is new to the SDK is used at once.
     ///
     /// - Parameters:
-    ///   - reset: True to start from the default settings. False to keep the settings and tokens of the last run.
+    ///   - reset: True to start from `config`, at first the defaults. False to keep the last run's settings and tokens.
     ///     `configure` then applies in full at the first start only. Later starts take only new tokens from it.
     ///   - token: A pair of tokens with the URLs of its server. Applies regardless of `reset`.
-    ///   - configure: Changes the default settings.
+    ///   - configure: Changes these settings.
     public func ready(
         reset: Bool = true, transistorAuthorizationToken token: TransistorToken? = nil,
         _ configure: (Config) -> Void

@@ -12,7 +12,7 @@ extension Braze {
             public let key: String
             /// The server's host name, or a URL.
             public let endpoint: String
-            /// Whether each request carries the current user's signature.
+            /// Whether each request carries the signature of its user.
             public var sdkAuthentication = false
             /// When events are sent.
             public var requestPolicy = RequestPolicy.automatic

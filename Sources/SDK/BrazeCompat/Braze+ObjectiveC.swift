@@ -43,7 +43,7 @@
         @objc public var key: String { configuration.api.key }
         /// The server's host name, or a URL.
         @objc public var endpoint: String { configuration.api.endpoint }
-        /// Whether each request carries the current user's signature.
+        /// Whether each request carries the signature of its user.
         @objc public var sdkAuthentication: Bool {
             get { configuration.api.sdkAuthentication }
             set { configuration.api.sdkAuthentication = newValue }

@@ -3,8 +3,8 @@ internal import CountersignCore
 
 /// The part of BrazeKit's public API that SDK Authentication needs, over a `CountersignClient`.
 ///
-/// Code written for BrazeKit needs only another import. Events go to `/api/v3/data` of the endpoint, with the current
-/// user's last known signature in `X-Braze-Auth-Signature`.
+/// Code written for BrazeKit needs only another import. Events go to `/api/v3/data` of the endpoint, with their user's
+/// last known signature in `X-Braze-Auth-Signature`.
 public final class Braze: Sendable {
     private struct Delegate {
         weak var value: (any BrazeSDKAuthDelegate)?

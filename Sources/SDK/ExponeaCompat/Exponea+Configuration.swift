@@ -43,8 +43,8 @@ extension Exponea {
             applicationID: applicationID)
     }
 
-    /// Starts the SDK with the keys of a property list: `projectToken` and `authorization` (`Token` and the API key),
-    /// and the keys of `BloomreachConfiguration.init(map:)`. Keys without effect are logged with the reason.
+    /// Starts the SDK with a property list: `projectToken`, `authorization` (`Token` and the API key), and the keys of
+    /// `BloomreachConfiguration.init(map:)` except `flushMode` and `logLevel`. Logs ineffective keys with reasons.
     ///
     /// - Parameter plistName: The file's name in the app's bundle, with or without `.plist`.
     public func configure(plistName: String) {

@@ -24,7 +24,7 @@
  * is invalid. Functions then return COUNTERSIGN_CLOSED and do nothing.
  *
  * Errors are JSON objects: {"code", "detail", "status", "authCode", "retryable", "retryAfter", "projectToken"}.
- * `code` is a stable identifier and `detail` is safe to log. Unknown members are left out. Errors and log
+ * `code` is a stable identifier and `detail` is safe to log. Members without a value are left out. Errors and log
  * lines never contain a token, a key or an event.
  *
  * fork. The threads of the library do not exist in a child process. If the parent had a client before the
@@ -193,11 +193,11 @@ countersign_client *countersign_open_access_token(
  * Opens a client for a project of Bloomreach Engagement, with an API key and customer tokens.
  *
  * configuration: an object with the keys of the vendor's Flutter SDK: projectToken, authorizationToken, baseUrl,
- *   projectMapping, defaultProperties, allowDefaultCustomerProperties, advancedAuthEnabled, applicationId; and with
+ *   projectMapping, defaultProperties, allowDefaultCustomerProperties, advancedAuthEnabled, applicationId,
+ *   sessionTimeout, automaticSessionTracking, manualSessionAutoClose, pushTokenTrackingFrequency; and with
  *   flushMode (IMMEDIATE, MANUAL, AUTOMATIC, PERIOD), flushPeriod (seconds), platform (ios, android), dataDirectory,
- *   instanceName, authorizationProviderTimeout (seconds), logLevel (debug, info, warning, none), headers and context
- *   as for a signed user. Other members are
- *   logged and ignored.
+ *   instanceName, authorizationProviderTimeout (seconds), logLevel (debug, info, warning, none), and headers and
+ *   context as for a signed user. Other members are logged and ignored.
  * provider: called for customer tokens, one call at a time, if advancedAuthEnabled is true; may be null otherwise.
  * event, context, error, error_length: as for countersign_open_signed_user.
  *
