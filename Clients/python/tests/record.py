@@ -1,6 +1,6 @@
 """Records until the process is killed, and prints the numbers of stored events.
 
-usage: record.py FOLDER MODE NUMBER, or with `send` for NUMBER to send the remaining events
+usage: record.py FOLDER MODE NUMBER. NUMBER is part of the events' names; `send` sends the remaining events instead.
 """
 import os
 import sys

@@ -126,7 +126,7 @@ class ClientTests(Case):
         def interrupt(_):
             raise KeyboardInterrupt
 
-        # The time-out is longer than the test, because each request is answered at once.
+        # The time-out is longer than the test may take, so a request without an answer fails the test.
         for provide, error in [(lambda _: b"a.b.c", "a token must be a str, not bytes"), (lambda _: 7, "not int"),
                                (lambda _: "\ud83d", "UnicodeEncodeError"), (leave, "SystemExit"),
                                (interrupt, "KeyboardInterrupt")]:

@@ -56,7 +56,7 @@ export function setSdkAuthenticationSignature(signature) {
 }
 
 /**
- * Subscribes to rejected and missing signatures. A failure is reported again after five minutes or in a new session.
+ * Subscribes to rejected and missing signatures. Repetitions are reported after five minutes or in a new session.
  * @param {(error: SdkAuthenticationError) => void} subscriber
  * @returns {string | undefined} The id for `removeSubscription`; undefined before `initialize`.
  */

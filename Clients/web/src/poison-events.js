@@ -34,7 +34,7 @@ class PoisonEvent {
     this.cause = cause;
   }
 
-  /** Whether enough requests were accepted since, so that another failure shows that the event is at fault. */
+  /** Whether enough requests were accepted since the last failure. If so, another failure is the event's fault. */
   get mayRetry() {
     return this.successes >= this.#neededSuccesses;
   }

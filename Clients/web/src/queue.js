@@ -135,7 +135,7 @@ export class Queue {
   }
 
   /**
-   * Removes events from memory that another tab has delivered.
+   * Removes events from memory that another tab has delivered or quarantined.
    * @param {Set<string>} messageIds
    */
   delivered(messageIds) {

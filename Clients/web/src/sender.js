@@ -66,7 +66,7 @@ export class Sender {
    */
   retryAt = null;
   /**
-   * The problem that blocks all requests until settings change.
+   * The configuration problem that stops sending, except for rare retries and flushes.
    * @type {Problem | null}
    */
   configurationProblem = null;

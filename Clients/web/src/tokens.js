@@ -322,7 +322,7 @@ export class Tokens {
 }
 
 /**
- * A provider's problem. The codes are in docs/reference/error-codes.md.
+ * A problem with a token. The codes are in docs/reference/error-codes.md.
  * @param {string} code
  */
 const problemOf = (code) => ({ code, reason: '' });

@@ -1,4 +1,4 @@
-/** Types of the client. Times are seconds unless a name says otherwise. */
+/** Types of the client. Times are in seconds unless a name or a comment says otherwise. */
 
 /** A code and a description, both safe to log. */
 export interface Problem { code: string; reason: string }
@@ -26,8 +26,8 @@ export interface TokenRequest {
 }
 
 /**
- * Gets a token for a user from the app's backend. Null or an error means that there is no token. Only a tab
- * that sends calls it, one call at a time for each user. The client waits 30 seconds for the result.
+ * Gets a token for a user from the app's backend. Null or an error means that there is no token. Called only in
+ * tabs that send events, one call at a time for each user. The client waits 30 seconds for the result.
  */
 export type TokenProvider = (request: TokenRequest) => Promise<string | null | undefined> | string | null | undefined;
 
@@ -52,8 +52,8 @@ export interface Receipt {
   /** Set when the event is recorded and never changed. The server drops duplicates by it. */
   messageId: string;
   /**
-   * `disk`: the event survives reloads and crashes until a server has it. `memory`: it could not be stored
-   * and is lost with the page unless sent before. `dropped`: the client was closed or wiped, or too many
+   * `disk`: the event survives reloads and crashes until a server has it. `memory`: it could not be written
+   * to disk and is lost with the page unless sent before. `dropped`: the client was closed or wiped, or too many
    * events waited for the storage.
    */
   stored: 'disk' | 'memory' | 'dropped';
@@ -121,11 +121,11 @@ export interface Snapshot extends Counts {
   storageProblem: string | null;
   /** Events that wait for the storage. */
   unsaved: number;
-  /** Events that were never stored: too many waited for the storage, or it was wiped meanwhile. */
+  /** Events that were never stored: the client was closed or wiped, or too many waited for the storage. */
   dropped: number;
   /** Users whose events wait for a token. */
   parked: { userId: string | null; reason: string; failures: number; isPaused: boolean; nextAttemptIn: number | null }[];
-  /** The problem that blocks all requests until settings change; null without one. */
+  /** The configuration problem that stops sending, except for rare retries and flushes; null without one. */
   configurationProblem: string | null;
   /** The last failure after the last accepted request; null without one. */
   lastError: string | null;
@@ -146,7 +146,7 @@ export interface NewRow {
   messageId: string;
   /** Empty without a user. */
   userId: string;
-  /** One message of the native dialect, as JSON. */
+  /** The event as JSON, in the format of `/v1/batch`. */
   body: string;
   /** The size of `body` in UTF-8. */
   bytes: number;
@@ -170,7 +170,7 @@ export interface Store {
   setMeta(values: [string, any][]): Promise<void>;
   /** Removes all rows and all of `meta`. */
   wipe(): Promise<void>;
-  /** Closes the database after a transaction timed out. The transaction may still complete. */
+  /** Closes the database after a timeout. The next transaction opens it; the late one may still complete. */
   reopen?(): void;
 }
 

@@ -12,7 +12,7 @@ class BloomreachClient(Handle):
     """Records customers and events, and fetches content. Methods that record return when the event is in memory.
 
     ``authorization_provider`` is called on a thread of its own for each request that needs a customer token.
-    ``configuration`` has further members of ``countersign.h``, such as ``flushMode`` and ``projectMapping``.
+    ``configuration`` has further members, as in ``countersign.h``, such as ``flushMode`` and ``projectMapping``.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Events under their user's signed token."""
+"""The client for events that are sent with a signed token of their user."""
 from __future__ import annotations
 
 import logging
@@ -24,7 +24,7 @@ class AuthenticationFailure:
     """A token that a server did not accept, or that could not be obtained."""
 
     code: int
-    """A code of docs/reference/error-codes.md, also for a failure of the provider or the app."""
+    """A code of docs/reference/error-codes.md, also if the device detected the failure (see ``origin``)."""
     reason: str
     user_id: Optional[str]
     token: Optional[str] = field(repr=False)

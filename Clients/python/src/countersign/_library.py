@@ -22,8 +22,8 @@ def library() -> ctypes.CDLL:
         packaged = os.path.join(os.path.dirname(__file__), "libcountersign.so")
         path = packaged if os.path.exists(packaged) else ctypes.util.find_library("countersign")
     if not path:
-        raise OSError("libcountersign was not found; install it (make install, then ldconfig), or name it with "
-                      "COUNTERSIGN_LIBRARY")
+        raise OSError("libcountersign was not found; install it (make install, then ldconfig), or set "
+                      "COUNTERSIGN_LIBRARY to its path")
     found = ctypes.CDLL(path)
     text, size, handle = ctypes.c_char_p, ctypes.c_size_t, ctypes.c_void_p
     error: list[Any] = [ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(ctypes.c_size_t)]

@@ -134,7 +134,7 @@ public abstract class Client implements Closeable {
         return members;
     }
 
-    /** Adds a member that is missing. Returns a context that is not a map unchanged, because the library rejects it. */
+    /** Adds a member that the context lacks. Returns a context that is not a map unchanged: the library rejects it. */
     static Object context(Object given, String name, String value) {
         if (given != null && !(given instanceof Map)) return given;
         Map<String, Object> context = new LinkedHashMap<>();

@@ -63,7 +63,7 @@ public final class CountersignClient extends Client {
             this.members = members;
         }
 
-        /** A code of docs/reference/error-codes.md, such as 22, also for a failure of the provider or the app. */
+        /** A code of docs/reference/error-codes.md, such as 22, also if the device detected the failure. */
         public int getCode() {
             return ((Number) members.get("code")).intValue();
         }
@@ -305,7 +305,7 @@ public final class CountersignClient extends Client {
         await("endSession", Map.of());
     }
 
-    /** Call when the app enters the background. Sends the events that can be sent. */
+    /** Call when the app enters the background. Sends events if {@code onBackground} of the flush policy is true. */
     public void enterBackground() {
         await("enterBackground", Map.of());
     }

@@ -14,7 +14,7 @@ public final class LocationClient extends Client {
         private Consumer<Map<String, Object>> authorization;
         private Consumer<Map<String, Object>> uploads;
 
-        /** URLs and timing of uploads. */
+        /** The settings of uploads, such as the URL. */
         public Builder http(Map<String, ?> http) {
             return set("http", http);
         }
@@ -24,14 +24,14 @@ public final class LocationClient extends Client {
             return set("authorization", authorization);
         }
 
-        /** Limits and retention of stored records. */
+        /** The settings of stored records, such as limits. */
         public Builder persistence(Map<String, ?> persistence) {
             return set("persistence", persistence);
         }
 
         /**
-         * Called after each token request, with the members success, status, response and error. The response
-         * may hold tokens: never log it.
+         * Called after each refresh of the access token, with the members success, status, response and error. The
+         * response may hold tokens: never log it.
          */
         public Builder onAuthorization(Consumer<Map<String, Object>> handler) {
             authorization = handler;
