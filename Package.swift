@@ -445,10 +445,10 @@ let tests: [Target] = [
     .testTarget(
         name: "CountersignGatewayTests",
         dependencies: [
-            "CountersignCore", "CountersignGateway", "CountersignGatewayTesting", "CountersignJOSE",
-            "CountersignJSON", "CountersignSQLite", "CountersignTesting", "GatewayAdmin", "GatewayHTTP",
-            "GatewayIngest", "GatewayModel", "GatewayObservability", "GatewayStorage", "GatewayTestSupport",
-            "TestSupport",
+            "CHTTPServer", "CountersignCore", "CountersignGateway", "CountersignGatewayTesting",
+            "CountersignJOSE", "CountersignJSON", "CountersignSQLite", "CountersignTesting", "GatewayAdmin",
+            "GatewayHTTP", "GatewayIngest", "GatewayModel", "GatewayObservability", "GatewayStorage",
+            "GatewayTestSupport", "TestSupport",
         ], path: "Tests/Gateway/CountersignGatewayTests", swiftSettings: strict),
 
     .testTarget(

@@ -5,6 +5,19 @@
 #include <string.h>
 
 #define LONGEST_CHAIN 16
+// The maximum number of handshake messages and alerts after the handshake between two reads of data.
+#define MOST_MESSAGES 32
+
+// OpenSSL processes any number of key updates within one read. The application data counts them, from 1; NULL during
+// the handshake.
+static void count_message(int is_sent, int version, int type, const void *bytes, size_t size, SSL *tls, void *argument) {
+    (void)is_sent, (void)version, (void)bytes, (void)size, (void)argument;
+    uintptr_t count = (uintptr_t)SSL_get_app_data(tls);
+    if (!count || (type != SSL3_RT_HANDSHAKE && type != SSL3_RT_ALERT)) return;
+    SSL_set_app_data(tls, (void *)(count + 1));
+    // Ends the read.
+    if (count > MOST_MESSAGES) SSL_set_shutdown(tls, SSL_RECEIVED_SHUTDOWN);
+}
 
 static int give_password(char *buffer, int size, int is_writing, void *password) {
     (void)is_writing;
@@ -65,6 +78,7 @@ SSL_CTX *countersign_tls_context(
         context,
         SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
     SSL_CTX_set_read_ahead(context, 1);
+    SSL_CTX_set_msg_callback(context, count_message);
     // Clients resume sessions with tickets, which take no memory here.
     SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
     return context;
@@ -85,7 +99,10 @@ SSL *countersign_tls_open(SSL_CTX *context, int socket) {
 int countersign_tls_handshake(SSL *tls) {
     ERR_clear_error();
     int result = SSL_do_handshake(tls);
-    if (result == 1) return COUNTERSIGN_TLS_DONE;
+    if (result == 1) {
+        SSL_set_app_data(tls, (void *)1);
+        return COUNTERSIGN_TLS_DONE;
+    }
     switch (SSL_get_error(tls, result)) {
     case SSL_ERROR_WANT_READ: return COUNTERSIGN_TLS_READ;
     case SSL_ERROR_WANT_WRITE: return COUNTERSIGN_TLS_WRITE;
@@ -106,7 +123,9 @@ static ssize_t outcome(SSL *tls, int result, size_t count) {
 ssize_t countersign_tls_read(SSL *tls, void *bytes, size_t count) {
     size_t done = 0;
     ERR_clear_error();
-    return outcome(tls, SSL_read_ex(tls, bytes, count, &done), done);
+    int result = SSL_read_ex(tls, bytes, count, &done);
+    if (result > 0) SSL_set_app_data(tls, (void *)1);
+    return outcome(tls, result, done);
 }
 
 ssize_t countersign_tls_write(SSL *tls, const void *bytes, size_t count) {

@@ -1,3 +1,4 @@
+import CHTTPServer
 import CountersignGateway
 import CountersignGatewayTesting
 import CountersignTesting
@@ -43,6 +44,29 @@ struct TLSTests {
             try GatewayFixture(enforcement: .disabled) { $0.tls = files }
         }
         #expect(error?.reason.hasSuffix("the chain has more than 16 certificates") == true)
+    }
+
+    /// OpenSSL processes any number of key updates within one read.
+    @Test(arguments: [(8, true), (100, false)])
+    func manyKeyUpdatesWithoutDataEndTheConnection(updates: Int, isAnswered: Bool) throws {
+        try makeCertificate("first", key: key, certificate: certificate)
+        let fixture = try GatewayFixture(enforcement: .disabled) { $0.tls = files }
+        countersign_ignore_broken_pipes()
+        let context = SSL_CTX_new(TLS_client_method())
+        defer { SSL_CTX_free(context) }
+        let tls = SSL_new(context)
+        defer { SSL_free(tls) }
+        let connection = BIO_new_connect("127.0.0.1:\(fixture.gateway.port)")
+        SSL_set_bio(tls, connection, connection)
+        try #require(SSL_connect(tls) == 1)
+        for _ in 0..<updates {
+            _ = SSL_key_update(tls, SSL_KEY_UPDATE_NOT_REQUESTED)
+            _ = SSL_do_handshake(tls)
+        }
+        let request = Array("GET /livez HTTP/1.1\r\nHost: a\r\n\r\n".utf8)
+        _ = SSL_write(tls, request, Int32(request.count))
+        var answer = [UInt8](repeating: 0, count: 64)
+        #expect((SSL_read(tls, &answer, 64) > 0) == isAnswered)
     }
 
     @Test func newConnectionsUseANewCertificateUnlessItIsInvalid() throws {
