@@ -13,26 +13,19 @@ struct RequestTarget {
     init(_ bytes: UnsafeRawBufferPointer) {
         var start = 0
         var authority: String?
+        let isValid = bytes.allSatisfy { 0x21...0x7E ~= $0 && $0 != UInt8(ascii: "#") }
         if bytes.first != UInt8(ascii: "/"), let scheme = Self.schemeLength(bytes) {
             var end = scheme
             while end < bytes.count, bytes[end] != UInt8(ascii: "/"), bytes[end] != UInt8(ascii: "?") {
                 end += 1
             }
-            authority = Self.text(bytes, scheme..<end).lowercased()
+            authority = isValid ? Self.text(bytes, scheme..<end).lowercased() : ""
             start = end
         }
-        var end = start
-        var isValid = true
-        var mark: Int?
-        while end < bytes.count {
-            let byte = bytes[end]
-            if byte == UInt8(ascii: "?"), mark == nil { mark = end }
-            if byte < 0x21 || byte > 0x7E || byte == UInt8(ascii: "#") { isValid = false }
-            end += 1
-        }
-        let path = Self.text(bytes, start..<(mark ?? end))
+        let mark = bytes[start...].firstIndex(of: UInt8(ascii: "?"))
+        let path = Self.text(bytes, start..<(mark ?? bytes.count))
         self.path = authority != nil && path.isEmpty ? "/" : path
-        query = mark.map { Self.text(bytes, ($0 + 1)..<end) }
+        query = mark.map { Self.text(bytes, ($0 + 1)..<bytes.count) }
         self.authority = authority
         let isPath = authority != nil || bytes.first == UInt8(ascii: "/") || self.path == "*"
         fault =

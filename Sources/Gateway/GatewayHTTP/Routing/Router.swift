@@ -4,6 +4,8 @@ internal import GatewayModel
 package struct Router: Sendable {
     private let exact: [BytewiseText: [Route]]
     private let templates: [Template]
+    /// The segments of the longest template.
+    private let mostSegments: Int
     private let rejections: [Rejection]
 
     package struct Rejection: Sendable {
@@ -27,6 +29,7 @@ package struct Router: Sendable {
             BytewiseText($0.path)
         }
         templates = endpoints.filter { $0.path.contains("{") }.map { Template($0) }
+        mostSegments = templates.map(\.segments.count).max() ?? 0
     }
 
     /// The members of an endpoint that routing needs. A class, so that a copy retains only one reference.
@@ -46,7 +49,7 @@ package struct Router: Sendable {
 
     private struct Template {
         let route: Route
-        private let segments: [Substring]
+        let segments: [Substring]
 
         init(_ endpoint: Endpoint) {
             route = Route(endpoint)
@@ -77,8 +80,13 @@ package struct Router: Sendable {
         return exact[BytewiseText(String(path.dropLast()))] ?? []
     }
 
+    /// A longer path than all templates is not split completely.
+    private func segments(of path: String) -> ArraySlice<Substring> {
+        path.split(separator: "/", maxSplits: mostSegments + 1, omittingEmptySubsequences: false).dropFirst()
+    }
+
     private func routes(of path: String) -> [Route] {
-        let segments = path.split(separator: "/", omittingEmptySubsequences: false).dropFirst()
+        let segments = segments(of: path)
         return exactly(path)
             + templates.filter { template in
                 if case .some = template.match(segments) { true } else { false }
@@ -105,7 +113,7 @@ package struct Router: Sendable {
         for route in exactly(request.path) where route.method == method {
             return Self.handle(request, route, [])
         }
-        let segments = request.path.split(separator: "/", omittingEmptySubsequences: false).dropFirst()
+        let segments = segments(of: request.path)
         for template in templates where template.route.method == method {
             guard let parameters = template.match(segments) else { continue }
             return Self.handle(request, template.route, parameters)
