@@ -163,6 +163,9 @@ struct HeadParserTests {
         #expect(status(start + String(repeating: "x", count: rest) + "\r\n\r\n") == 200)
         #expect(status(start + String(repeating: "x", count: rest + 1) + "\r\n\r\n") == 431)
         #expect(status(start + String(repeating: "x", count: 1_000)) == 431)
+        for end in ["", " HTTP/1.1\r\n"] {
+            #expect(status("GET /" + String(repeating: "x", count: 120) + end) == 414)
+        }
         #expect(status("GET / HTTP/1.1\r\nHost: a\r\nA:\r\nB:\r\n\r\n") == 200)
         #expect(status("GET / HTTP/1.1\r\nHost: a\r\nA:\r\nB:\r\nC:\r\n") == 431)
     }

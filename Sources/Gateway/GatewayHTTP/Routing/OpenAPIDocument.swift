@@ -53,7 +53,7 @@ package struct OpenAPIDocument {
     }
 
     private static func responses(_ operation: APIOperation) -> JSONObject {
-        var statuses = [400, 413, 415, 429, 431, 503]
+        var statuses = [400, 413, 414, 415, 429, 431, 503]
         if !operation.security.isEmpty { statuses += [401, 403] }
         var responses: JSONObject = [:]
         for status in statuses + operation.rejections {

@@ -6,6 +6,7 @@ enum OpenAPISchemas {
         403: "This address, user or device may not do that", 404: "Not found",
         410: "The sync token is no longer valid; start over without one",
         413: "Too many bytes or events; send fewer at a time",
+        414: "The target is too long",
         415: "The body's encoding is not supported; send it uncompressed or as gzip",
         422: "The request is understood, but cannot be carried out with the current settings or state",
         429: "Too many requests; try again after Retry-After",

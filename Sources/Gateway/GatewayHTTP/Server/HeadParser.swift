@@ -119,7 +119,10 @@ struct HeadParser {
     }
 
     private var tooLarge: RequestFault {
-        RequestFault(431, "header_too_large", "the header has more than \(rules.headerBytes) bytes")
+        hasRequestLine
+            ? RequestFault(431, "header_too_large", "the header has more than \(rules.headerBytes) bytes")
+            : RequestFault(
+                414, "target_too_long", "the request line has more than \(rules.headerBytes) bytes")
     }
 
     /// Rejects a first line that cannot begin with a method, such as TLS, before it is complete.

@@ -1,6 +1,6 @@
 /// Limits of requests, connections and addresses.
 public struct GatewayLimits: Sendable {
-    /// Bytes of the request line and all header fields together; more get 431.
+    /// Bytes of the request line and all header fields together; more get 431, or 414 for the line alone.
     public var headerBytes = 16 * 1024
     /// Header fields of a request; more get 431.
     public var headerFields = 100
