@@ -122,6 +122,38 @@ struct ServerLoopTests {
         #expect(waiting.answer()?.status == 200)
     }
 
+    @Test func aStreamThatAlwaysHasDataDelaysNoOther() throws {
+        let (pieces, atAnswer) = (Lock(0), Lock(0))
+        let isSent = DispatchSemaphore(value: 0)
+        let server = HTTPServer(limits: GatewayLimits(), observer: HeardRequests(), loopCount: 1) { request in
+            var response = HTTPResponse.text(200, "")
+            if request.path == "/stream" {
+                response.stream = ResponseStream(
+                    pull: {
+                        let count = pieces.withLock { count in
+                            count += 1
+                            return count
+                        }
+                        if count == 100 { isSent.wait() }
+                        return .bytes([0x61])
+                    }, page: { nil })
+            } else {
+                atAnswer.withLock { $0 = pieces.withLock { $0 } }
+            }
+            return .answer(response)
+        }
+        let port = try server.start(host: "127.0.0.1", port: 0)
+        defer { server.stop(graceSeconds: 0) }
+        let other = try RawConnection(port: port)
+        #expect(other.send("GET", "/", [:], nil)?.status == 200)
+        let stream = try RawConnection(port: port)
+        stream.send("GET /stream HTTP/1.1\r\nHost: a\r\n\r\n")
+        other.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+        isSent.signal()
+        #expect(other.answer()?.status == 200)
+        #expect(atAnswer.withLock { $0 } < 1_000)
+    }
+
     @Test func stoppingAnswersBegunRequestsOfAllLoops() throws {
         let gated = try Gated(GatewayLimits())
         let port = try gated.server.start(host: "127.0.0.1", port: 0)

@@ -74,6 +74,8 @@ final class Connection {
     var isListed = false
 
     var stream: ResponseStream?
+    /// The time at which the response, or the stream after a wait for data, began, and the bytes sent since then.
+    var (sendingBegan, sentBytes) = (UInt64(0), 0)
     var isChunked = false
     var closesAfterwards = false
     /// Whether the request was read completely before the response.

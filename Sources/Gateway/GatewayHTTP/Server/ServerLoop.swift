@@ -336,6 +336,11 @@ final class ServerLoop: @unchecked Sendable {
                 }
             guard continues else { return }
         }
+        continueLater(connection)
+    }
+
+    /// Continues with the connection in the next pass.
+    private func continueLater(_ connection: Connection) {
         guard connection.phase != .closed, !connection.isReady else { return }
         connection.isReady = true
         ready.append(connection.index)
@@ -543,6 +548,7 @@ final class ServerLoop: @unchecked Sendable {
         if response.stream != nil, isBodiless { releaseStream(of: connection) }
         connection.isWhole = isWhole
         connection.isChunked = response.stream != nil && !connection.parser.isOld
+        (connection.sendingBegan, connection.sentBytes) = (now, response.body.count)
         if response.stream != nil, !connection.isChunked { connection.closesAfterwards = true }
         writeHead(response, of: connection, trace)
         connection.phase = .sending
@@ -587,9 +593,15 @@ final class ServerLoop: @unchecked Sendable {
         output.append("\r\n")
     }
 
+    /// Limits the time for the next `bytes` bytes, and the average rate since the response or the stream's data began.
+    /// With the first limit only, a client could read each piece slowly.
     private func waitForReader(_ connection: Connection, bytes: Int) {
+        func time(_ bytes: Int) -> UInt64 {
+            UInt64(service.limits.bodySeconds + bytes / Self.slowestReader) * MonotonicClock.second
+        }
         connection.peer.enter(.sending, at: now)
-        setDeadline(connection, seconds: service.limits.bodySeconds + bytes / Self.slowestReader)
+        deadlines.set(
+            connection.index, min(now + time(bytes), connection.sendingBegan + time(connection.sentBytes)))
     }
 
     /// Frees the body of the request. Replaces the response by 503 if there is no permit for its stream, or if there is
@@ -642,7 +654,14 @@ final class ServerLoop: @unchecked Sendable {
     /// Sends as fast as the client reads. Returns whether to continue with the connection.
     private func sendStream(_ connection: Connection) -> Bool {
         guard connection.phase == .sending, let stream = connection.stream else { return false }
+        var steps = 0
         while !connection.hasOutput {
+            // Otherwise, a client that reads as fast as the events are read would delay all others.
+            guard steps < Self.stepsInAPass else {
+                continueLater(connection)
+                return false
+            }
+            steps += 1
             output.removeAll()
             do throws(ResponseStream.Failed) {
                 let bytes = scratch[..<(32 * 1024)]
@@ -656,11 +675,15 @@ final class ServerLoop: @unchecked Sendable {
                     if connection.isChunked { output.append("0\r\n\r\n") }
                     connection.stream = nil
                     releaseStream(of: connection)
-                    if connection.send(output.bytes) { return true }
-                    close(connection)
-                    return false
+                    guard connection.send(output.bytes) else {
+                        close(connection)
+                        return false
+                    }
+                    if connection.hasOutput { waitForReader(connection, bytes: 0) }
+                    return true
                 }
                 guard count > 0 else {
+                    (connection.sendingBegan, connection.sentBytes) = (now, 0)
                     connection.peer.enter(.handling, at: now)
                     deadlines.set(connection.index, Deadlines.never)
                     if !streaming.contains(connection.index) { streaming.append(connection.index) }
@@ -673,6 +696,7 @@ final class ServerLoop: @unchecked Sendable {
                     close(connection)
                     return false
                 }
+                connection.sentBytes += count
                 if connection.hasOutput { waitForReader(connection, bytes: count) }
             } catch {
                 close(connection)
