@@ -1,7 +1,6 @@
 package import Foundation
 
-/// Copies the folder of a client that still runs. The client replaces files by renaming others, and a copy
-/// fails if such a file is gone. The copy then begins again.
+/// Copies the folder of a running client. The copy begins again if it fails because the client has renamed a file.
 package func copyRunning(_ source: URL, to target: URL) throws {
     while true {
         do {

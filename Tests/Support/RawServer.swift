@@ -17,7 +17,7 @@ package final class RawServer: Sendable {
         try self.init(status: nil) { head in answer(head).map { Array($0.utf8) } }
     }
 
-    /// Like the other initializer, with bytes after a status line. A nil status omits that line.
+    /// Like the other initializer, but `answer` returns bytes. The status line precedes them if `status` is not nil.
     package init(status: String?, answer: @escaping @Sendable (String) -> [UInt8]?) throws {
         let (made, port) = try Self.listen()
         (socket, self.port) = (made, port)

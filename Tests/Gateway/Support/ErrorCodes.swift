@@ -12,6 +12,6 @@ package func code(_ body: () throws -> Void) -> GatewayError.Code? {
 }
 
 extension TestAnswer {
-    /// The code of a rejected token in `auth_error`, a member of every dialect's responses.
+    /// The code of a rejected token in `auth_error`, a member of every dialect's 401 responses.
     package var authErrorCode: Int? { (json["auth_error"] as? [String: Any])?["error_code"] as? Int }
 }

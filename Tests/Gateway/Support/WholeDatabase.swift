@@ -4,7 +4,7 @@ package import GatewayStorage
 
 /// A whole database, for tests that do not name its tables.
 package struct WholeDatabase {
-    /// The name in failure messages.
+    /// The SQLite file without its extension, or `database` on PostgreSQL.
     package let name: String
     package let connection: any SQLConnection
 
@@ -14,7 +14,7 @@ package struct WholeDatabase {
         package let isKey: Bool
     }
 
-    /// Everything that a gateway stores except its token keys: SQLite files or one PostgreSQL database.
+    /// Returns the named SQLite files, or the one PostgreSQL database.
     package static func all(
         of place: TestStorage, files: [String] = ["control", "events", "analytics", "tokens"]
     ) throws -> [WholeDatabase] {

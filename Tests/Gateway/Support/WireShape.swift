@@ -20,7 +20,7 @@ package struct WireShape: Sendable, CustomTestStringConvertible {
         package let time: String
         /// The members of an event with ids. The last is the message id.
         package let ids: [String]
-        /// The other members of an event, with their JSON.
+        /// The members of a sample event without time and message id, with their JSON.
         let members: KeyValuePairs<String, String>
 
         /// The names of all members.
@@ -35,7 +35,7 @@ package struct WireShape: Sendable, CustomTestStringConvertible {
     package let isSingle: Bool
     /// The schema of the OpenAPI document with the maximum number of events; nil if there is no schema.
     package let limit: String?
-    /// The parts of a body: before the first event, after the first, after each other, after the last.
+    /// The parts of a body: before the first event, between the first two, between later ones, after the last.
     private let frame: [String]
 
     private init(
@@ -50,7 +50,7 @@ package struct WireShape: Sendable, CustomTestStringConvertible {
         self.frame = frame
     }
 
-    /// An event as JSON. `members` are added, or replace the members with their names.
+    /// An event as JSON. `members` are added, or replace members of the same name.
     package func event(_ id: String, _ members: KeyValuePairs<String, String> = [:]) -> String {
         let own = dialect.members + [(dialect.ids.last ?? "", "\"\(id)\"")]
         let kept = own.filter { own in !members.contains { $0.key == own.0 } }
@@ -76,8 +76,8 @@ package struct WireShape: Sendable, CustomTestStringConvertible {
         return headers
     }
 
-    /// Sends a body to an endpoint, by default the first. With a user, or if there is only a token, the request has
-    /// a valid token.
+    /// Sends a body to an endpoint, by default the first. The request has a valid token if there is a user, or if
+    /// the dialect has no write key.
     package func send(
         _ body: [UInt8], to fixture: GatewayFixture, _ client: any TestClient, at path: String? = nil,
         user: String? = nil
