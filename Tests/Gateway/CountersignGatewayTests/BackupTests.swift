@@ -62,7 +62,7 @@ struct BackupTests {
         let fixture = try GatewayFixture(.standard, enforcement: .disabled)
         try send(3, to: fixture)
         let backup = try Backup.create(of: fixture.dataDirectory, in: folder)
-        // A manifest that omits files is invalid.
+        // A manifest that omits a file, or has the path of another folder, is invalid.
         let manifest = backup.path + "/manifest.json"
         let whole = try String(contentsOfFile: manifest, encoding: .utf8)
         for name in ["control.sqlite", "events.sqlite", "../events.sqlite"] {
@@ -131,7 +131,7 @@ struct BackupTests {
         #expect(code { _ = try Backup.create(of: folder, in: folder) } == .notFound)
     }
 
-    /// `ahead`: hours by which the clock was ahead at the only backup. `next`: hours from the true time to the next.
+    /// `ahead`: hours by which the clock was ahead at the first backup. `next`: hours from the true time to the second.
     @Test(arguments: [(23.0, 0.0), (8_760, 0), (0.01, 24.01)])
     func aBackupMadeWithTheClockAheadDoesNotStopTheSchedule(ahead: Double, next: Double) throws {
         let fixture = try GatewayFixture(.standard, enforcement: .disabled)

@@ -195,7 +195,7 @@ struct EnforcementTests {
         known.note(1, of: "jane", .accepted, nil, atMilliseconds: 500)
         known.note(2, of: "john", .accepted, nil, atMilliseconds: 1_500)
         #expect(sum() == [1, 0])
-        // Unverifiable tokens of a stranger, and verified tokens that fail for another reason.
+        // A token that was never accepted, and an accepted one that fails for a reason other than its expiry or key.
         for code in [
             AuthErrorCode.missingToken, .decodingError, .incorrectAlgorithm, .noMatchingPublicKeys, .expired,
         ] { known.note(9, of: "jane", .rejected, code, atMilliseconds: 1_600) }

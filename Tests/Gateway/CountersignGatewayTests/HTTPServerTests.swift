@@ -24,7 +24,7 @@ struct HTTPServerTests {
         }
     }
 
-    /// `HeadParserTests` covers every malformed head.
+    /// `HeadParserTests` covers other malformed heads.
     @Test(arguments: [
         "Content-Length: 2", "Host: a\r\nHost: b\r\nContent-Length: 2",
         "Host: a\r\nX-A: b\0c\r\nContent-Length: 2", "Host: a\r\nTransfer-Encoding: gzip, chunked",
@@ -125,7 +125,7 @@ struct HTTPServerTests {
         #expect(throws: (any Error).self) { try RawConnection(port: fixture.gateway.port) }
     }
 
-    @Test func aSafeRequestIDIsKeptAndAnotherReplaced() throws {
+    @Test func aSafeRequestIDIsKeptAndAnUnsafeOneReplaced() throws {
         try withGateway { fixture in
             let connection = try RawConnection(port: fixture.gateway.port)
             connection.send("GET /livez HTTP/1.1\r\nHost: a\r\nX-Request-Id: abc-123\r\n\r\n")

@@ -73,7 +73,7 @@ struct InProcessTests {
     }
 
     @Test(arguments: TestTransport.allCases)
-    func everyInProcessRequestIsCounted(transport: TestTransport) throws {
+    func aRequestIsCountedOverEveryTransport(transport: TestTransport) throws {
         let fixture = try GatewayFixture(transport)
         let client = try fixture.client()
         _ = client.get("/nowhere")

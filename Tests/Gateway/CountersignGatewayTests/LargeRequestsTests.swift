@@ -105,7 +105,7 @@ struct LargeRequestsTests {
         try began.waitForSignal()
         #expect(!MemoryReservation(memory).take(200))
         goesOn.signal()
-        // Requests run one after another. Once the next but one begins, the first has finished.
+        // Requests run one after another. When the third begins, the first has released its memory.
         begin(10)
         goesOn.signal()
         try began.waitForSignal()
@@ -135,7 +135,7 @@ struct LargeRequestsTests {
             Array("POST /large HTTP/1.1\r\nHost: a\r\nContent-Length: \(count)\r\n\r\n".utf8)
                 + [UInt8](repeating: 0x20, count: count))
         try began.waitForSignal()
-        // It is rejected while it is unpacked, so no handler sees it.
+        // The bomb is rejected while it is unpacked, so no handler sees it.
         let bomb = try RawConnection(port: port)
         let packed = try gzip([UInt8](repeating: 0x20, count: 3_000_000))
         bomb.send(

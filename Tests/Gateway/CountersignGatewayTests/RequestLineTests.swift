@@ -24,7 +24,7 @@ struct RequestLineTests {
         return answers
     }
 
-    /// `HeadParserTests` covers every malformed head.
+    /// `HeadParserTests` covers other malformed heads.
     @Test(arguments: [
         ("GET  /livez HTTP/1.1", 400), ("CONNECT a:443 HTTP/1.1", 501), ("GET /livez HTTP/2.0", 505),
         ("GET /livez%00 HTTP/1.1", 400), ("GET /livez% HTTP/1.1", 400), ("GET /livez%2 HTTP/1.1", 400),

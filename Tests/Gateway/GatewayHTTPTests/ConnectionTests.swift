@@ -59,7 +59,7 @@ final class ConnectionTests {
         #expect(connection.answer()?.body == "/b 3")
     }
 
-    /// The next request arrives with the end of a body, and with an unfinished head of its own.
+    /// The end of a chunked body, a whole request and the beginning of a third request arrive together.
     @Test func inputBehindAChunkedBodyBelongsToTheNextRequest() throws {
         let connection = try RawConnection(port: port)
         let chunk = "2000\r\n" + String(repeating: "x", count: 0x2000) + "\r\n"
@@ -164,7 +164,7 @@ final class ConnectionTests {
         try expectNoAnswer(server, pulled)
     }
 
-    /// A client that still sends its body would lose the early response with a closed connection.
+    /// If the server closed the connection, a client that still sends its body would lose the early response.
     @Test func stopWaitsForAClientStillSendingAfterAnEarlyResponse() throws {
         let sending = try RawConnection(port: port)
         sending.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 200000\r\n\r\n")

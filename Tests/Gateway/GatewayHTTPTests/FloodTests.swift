@@ -42,11 +42,11 @@ struct FloodTests {
     @Test func largeBodiesBeyondTheMemoryLimitAreRejected() throws {
         try withGateway({ $0.limits.bodyMemoryBytes = 1 << 20 }) { fixture in
             let large = try RawConnection(port: fixture.gateway.port)
-            // The most memory that large bodies may use. The last quarter is reserved for small ones.
+            // Almost all memory that large bodies may use. A quarter of the limit is reserved for small bodies.
             large.send(beginning(900_000))
             large.send([UInt8](repeating: 0x20, count: 750_000))
             let other = try RawConnection(port: fixture.gateway.port)
-            // Each pass of the loop reads on in the large body, so it is read before the other begins.
+            // Each pass of the loop reads more of the large body, so all its bytes are read before the other begins.
             for _ in 0..<200 { _ = other.get("/livez") }
             other.send(beginning(400_000))
             other.send([UInt8](repeating: 0x20, count: 400_000))

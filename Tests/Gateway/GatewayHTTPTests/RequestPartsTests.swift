@@ -17,7 +17,7 @@ struct RequestPartsTests {
         }
     }
 
-    @Test(arguments: [0, 1, 17]) func aBodyShorterThanAGzipHeaderIsDamaged(count: Int) {
+    @Test(arguments: [0, 1, 17]) func aBodyShorterThanAGzipHeaderAndTrailerIsDamaged(count: Int) {
         let error = #expect(throws: Gunzip.Failure.self) {
             try Gunzip.size(of: [UInt8](repeating: 0, count: count), limits: GatewayLimits())
         }

@@ -13,7 +13,7 @@ import Testing
 struct ServerLoopTests {
     /// A server with two loops that replies when the test opens the gate.
     private final class Gated: Sendable {
-        /// Enough connections that one loop never gets all of them.
+        /// So many connections that one loop practically never gets all of them.
         static let connections = 24
 
         let server: HTTPServer

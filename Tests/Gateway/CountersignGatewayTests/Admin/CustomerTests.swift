@@ -86,7 +86,7 @@ struct CustomerTests {
             {"name":"ce","time":130,"data":{"n":"Opened"},"user_id":"ada","session_id":"s1"},
             {"name":"ss","time":160,"data":{},"session_id":"s2"}
             """#)
-        // A late event is not the last one.
+        // A purchase that arrives later but has an earlier time does not replace the last one.
         try post(#"{"name":"p","time":60,"data":{"pid":"sku-0","c":"EUR","p":1,"q":1},"user_id":"ada"}"#)
         let owner = try bench.token("admin")
         let ada = try bench.ask("GET", "apps/shop/customers/ada", nil, owner)
@@ -158,7 +158,7 @@ struct CustomerTests {
         #expect(
             try database.all("SELECT value FROM customer_identifier ORDER BY value") { $0.text(0) }
                 == ["bob", "device-2"])
-        // PostgreSQL stores no sum of a customer's bytes.
+        // PostgreSQL stores no sum of the bytes of all customers.
         let customers =
             TestEngine.standard == .sqlite ? "sum(customer_bytes)" : "(SELECT sum(bytes) FROM customer)"
         let usage = try database.first(
@@ -184,7 +184,7 @@ struct CustomerTests {
         #expect(properties(again) == ["plan": "new"] && again.json["events"] as? Int == 1)
     }
 
-    /// Covers every table with user ids. Events sent by other users are unchanged.
+    /// Covers every table with user ids. Rows of another user stay.
     @Test func deletingAUserErasesTheirIDFromEveryTable() throws {
         try bench.apps.setEnforcement(.optional, for: "shop")
         let (ada, bob) = ("ada-0b7e", "bob-0b7e")

@@ -38,7 +38,7 @@ struct UserMaskTests {
         "content":{"html":"<p>Hello alice-zbevnica</p>","url":"https://shop.example/u/Alice-zbevnica"}}
         """#
 
-    /// An app with events, a failed request, a session and its end, all of one user.
+    /// An app with events, an expired token, ended sessions, a message, a consumer and a webhook, all of one user.
     private func bench() throws -> AdminBench {
         let bench = try AdminBench()
         let key = try SharedKeys.stranger()
@@ -62,7 +62,7 @@ struct UserMaskTests {
         _ = try bench.ask("POST", "apps/shop/sessions", #"{"user":"\#(Self.user)"}"#, owner)
         #expect(try bench.ask("DELETE", "apps/shop/sessions/\(id)", nil, owner).status == 204)
         #expect(try bench.ask("DELETE", "apps/shop/sessions?user=\(Self.user)", nil, owner).status == 200)
-        // A message to this user only is changed and deleted.
+        // A message to this user only is stored, deleted, and stored with another text.
         let message = "apps/shop/project/items/inbox-message/hello-Alice-zbevnica"
         for text in [Self.message, Self.message.replacing("Hello", with: "Welcome")] {
             #expect(try bench.ask("PUT", message, text, owner).status == 200)
@@ -83,7 +83,7 @@ struct UserMaskTests {
         try bench.ask("GET", path, nil, headers).body
     }
 
-    /// The paths of all GET routes, with existing ids as parameters.
+    /// The paths of all GET routes except `/live`, with existing ids for samples, customers and the message.
     private func readable(_ bench: AdminBench) throws -> [String] {
         let owner = try bench.token("admin")
         let sample = try bench.items("apps/shop/samples", owner).first?["id"] as? String ?? ""
@@ -268,11 +268,11 @@ struct UserMaskTests {
             #expect(throws: AdminProblem.self) { try find("u-aaaaaaaa", at: PseudonymIndex.pause) }
         }
         #expect(try find("u-aaaaaaaa", at: PseudonymIndex.pause) == nil && looked == 5_000)
-        // The clock has been set back since.
+        // Setting the clock back allows another scan.
         #expect(throws: AdminProblem.self) { try find("u-aaaaaaaa") }
     }
 
-    @Test func theLiveTailShowsPseudonymsAndFiltersByIDOrPseudonym() throws {
+    @Test func theLiveTailIsFilteredByIDOrPseudonym() throws {
         let bench = try AdminBench()
         let mask = UserMask(key: try bench.apps.pseudonymKey())
         let entry = LiveFeed.Entry(

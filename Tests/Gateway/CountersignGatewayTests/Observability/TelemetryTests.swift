@@ -109,7 +109,7 @@ struct TelemetryTests {
             #expect(last >= span.time("startTimeUnixNano"))
         }
         #expect(last == server.time("endTimeUnixNano"))
-        // No span or metric contains values that the client sent.
+        // No span or metric contains user or message ids, secrets, the user agent or the client's address.
         let sent = try collector.requests.map { String(decoding: try unpacked($0), as: UTF8.self) }.joined()
         for secret in [
             token, fixture.writeKey, "user-1", "m-1", "secret-agent", "collector-secret", "127.0.0.1",

@@ -123,7 +123,7 @@ struct CORSTests {
         }
     }
 
-    /// Without CORS headers the page cannot see that it has to send smaller requests.
+    /// Without CORS headers a page cannot read the code, such as the one that asks for smaller requests.
     @Test(
         arguments: [
             ("POST", "/v1/batch", ["Content-Length": "99999999"], nil, 413, "body_too_large"),
@@ -137,13 +137,13 @@ struct CORSTests {
             ("PUT", "/v1/batch", [:], "{}", 405, "method_not_allowed"),
             ("POST", "/v1/batch", [:], "{", 400, "invalid_json"),
         ] as [(String, String, [String: String], String?, Int, String)])
-    func rejectionsBeforeRoutingHaveCORSHeadersForAllowedOriginsOnly(
+    func rejectionsHaveCORSHeadersForAllowedOriginsOnly(
         method: String, path: String, headers: [String: String], body: String?, status: Int, code: String
     ) throws {
         for (origin, allowed) in [
             ("https://shop.example", "https://shop.example"), ("https://evil.example", nil),
         ] {
-            // A connection for each, because some rejections close it.
+            // Each origin gets its own connection, because some rejections close it.
             try withPages(["https://shop.example"]) { _, connection in
                 let answer = connection.send(
                     method, path, headers.merging(["Origin": origin]) { $1 }, body.map { Array($0.utf8) })

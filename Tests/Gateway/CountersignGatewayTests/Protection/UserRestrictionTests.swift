@@ -32,7 +32,7 @@ struct UserRestrictionTests {
         return try fixture.signingKey.sign(claims: claims)
     }
 
-    /// Sends an event of a user with this token; without a token, of the device `a-1`.
+    /// Sends an event with this token: of a user or, if `user` is nil, of the device `a-1`.
     private func send(_ token: String?, of user: String? = nil) throws -> TestAnswer {
         var headers = ["X-Write-Key": fixture.writeKey]
         if let token { headers["Authorization"] = "Bearer " + token }
@@ -110,7 +110,7 @@ struct UserRestrictionTests {
         let rejected = try send(token("ada"), of: "ada")
         #expect(rejected.status == 429 && rejected.json["code"] as? String == "user_rate_limited")
         #expect(rejected.headers["retry-after"] == "30")
-        // A change of another user does not refill the bucket.
+        // A restriction of another user does not refill the bucket.
         try put(.block, "bob")
         #expect(try send(token("ada"), of: "ada").status == 429)
         clock.advance(by: 30)
