@@ -48,7 +48,7 @@ struct CustomerTokenVerifierTests {
         let result = verifier.verify(token, at: now)
         #expect(result.report.isAccepted)
         #expect(result.identifiers.map(\.value) == ["jane"])
-        // The same token is not valid as a signed-user token.
+        // The same token is not valid for events of the user.
         #expect(!ring.verify(token, userID: "jane", at: now).isAccepted)
     }
 
@@ -139,7 +139,7 @@ struct CustomerTokenVerifierTests {
         #expect(code("") == 26)
         #expect(
             code(token(#"{"sub":{"registered":"jane"},"exp":1800000600}"#, secret: Array("x".utf8))) == 27)
-        // Nothing of the payload is checked before the signature is good.
+        // The payload is checked only if the signature is valid.
         let unsigned = verifier.verify(token(#"{"sub":"jane"}"#, secret: Array("x".utf8)), at: now)
         #expect(unsigned.report.faults.map(\.code) == [.noMatchingPublicKeys])
     }

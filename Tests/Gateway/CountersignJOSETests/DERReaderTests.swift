@@ -32,7 +32,7 @@ struct DERReaderTests {
     }
 }
 
-/// SubjectPublicKeyInfo with a wrong part in each case (RFC 5280, section 4.1.2.7).
+/// Valid SubjectPublicKeyInfo, and some with a wrong part (RFC 5280, section 4.1.2.7).
 struct SubjectPublicKeyInfoTests {
     private let rsa = der(0x06, [0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x01, 0x01, 0x01])
     private let ec = der(0x06, [0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x02, 0x01])

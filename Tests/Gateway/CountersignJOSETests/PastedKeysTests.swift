@@ -40,7 +40,7 @@ struct PastedKeysTests {
         #expect(error?.reason == reason)
     }
 
-    @Test func aPrivateKeyAmongPublicKeysIsAnError() {
+    @Test func aPrivateOrSymmetricKeyIsAnError() {
         for text in [
             TestKeys.ec.publicKey.pem + TestKeys.ec.privatePEM, #"{"keys":[{"kty":"oct","k":"AA"}]}"#,
             #"{"kty":"oct","k":"AA"}"#,

@@ -105,7 +105,7 @@ struct SignatureTests {
         }
     }
 
-    /// Sixteen threads verify the same tokens at once.
+    /// Up to sixteen threads verify the same tokens at once.
     @Test func manyThreadsGetTheSameVerdicts() throws {
         let keys = [TestKeys.rsa, TestKeys.ec, TestKeys.ed]
         let verifier = verifier(keys)

@@ -4,7 +4,7 @@ import Testing
 @testable import CountersignCrypto
 @testable import CountersignJOSE
 
-/// Each test has a token with a fault and a similar valid token. The codes are in docs/reference/error-codes.md.
+/// Tokens with a fault and, where useful, a similar valid token. The codes are in docs/reference/error-codes.md.
 struct TokenVerifierTests {
     @Test func aGoodTokenIsAcceptedWithItsClaims() throws {
         let claims = #"{"sub":"user-1","exp":1800000600.5,"iat":1,"iss":"i","aud":["a","b"],"x":{"y":[1]}}"#
@@ -44,9 +44,8 @@ struct TokenVerifierTests {
         #expect(Case().report(of: token).faults.map(\.detail) == [detail])
     }
 
-    @Test func strayBitsInAnyPartAreRejected() throws {
-        // The last character of each part encodes two or four bits. The next letter has the same bits and one
-        // unused bit.
+    @Test func strayBitsInTheLastCharacterAreRejected() throws {
+        // Header and claims have no unused bits here, the signature has four. The next letter sets one of them.
         let good = Case(claims: #"{"sub":"user-1","exp":1800000600}"#, signer: TestKeys.rsa)
         let parts = try good.token.split(separator: ".").map(String.init)
         for index in 0..<3 {
@@ -55,7 +54,7 @@ struct TokenVerifierTests {
             changed[index] = String(parts[index].dropLast()) + String(UnicodeScalar(last + 1))
             #expect(good.report(of: changed.joined(separator: ".")).code == .decodingError)
         }
-        // A signature of 256 bytes ends in a character of four bits.
+        // The last character of a 256-byte signature encodes two bits.
         #expect(parts[2].utf8.count % 4 == 2)
         #expect(good.report(of: parts.joined(separator: ".")).isAccepted)
     }
@@ -148,7 +147,7 @@ struct TokenVerifierTests {
         let report = try other.report()
         #expect(report.faults.map(\.code) == [.noMatchingPublicKeys])
         #expect(report.faults.map(\.detail) == ["the app has no usable key for this algorithm"])
-        // A key that is bound to PS256 does not verify RS256, although its numbers would.
+        // A key that is bound to PS256 does not verify RS256, although it is the signer's public key.
         other.keys = [
             KeyRing.Entry(id: "pss", text: TestKeys.rsa.publicKey.pem, algorithm: .ps256)
         ]
