@@ -58,7 +58,7 @@ struct AdminChangeTests {
         #expect(try bench.ask("GET", path, nil, owner).headers["etag"] == next)
         #expect(try change(tag).status == 412)
         #expect(try change(#""a", "# + next).status == 200)
-        // One audit entry for each change, with the old and the new value.
+        // The audit entry of the first change has the old and the new value.
         let entry = try #require(try bench.apps.auditLog.entries(limit: 500).dropLast(entries).last)
         #expect(entry.actor.hasPrefix("token:test#") && entry.role == "owner")
         #expect(entry.after != nil && entry.before != entry.after)
@@ -102,7 +102,7 @@ struct AdminChangeTests {
 
     // MARK: Pages
 
-    /// Reads a list two items at a time. `meanwhile` adds an item after each page.
+    /// Reads a list two items at a time. `meanwhile` adds items after each of the first four pages.
     private func pages(
         _ bench: AdminBench, _ path: String, _ key: String, meanwhile: (Int) throws -> Void
     ) throws -> [String] {

@@ -280,7 +280,7 @@ struct AdminReadTests {
         #expect(foreign.json["code"] as? String == "position_of_another_app")
     }
 
-    /// With an id from the gateway, an id from the client and an id that contains a wrong time.
+    /// With an id from the gateway, an id from the client, and UUIDs from the client that contain a wrong time.
     @Test(arguments: [
         nil, "trail-7", "01890a5d-ac96-774b-bcce-b302099a8057", "7D444840-9DC0-11D1-B245-5FFDCE74FAD2",
     ])

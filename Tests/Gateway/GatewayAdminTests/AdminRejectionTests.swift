@@ -197,7 +197,7 @@ struct AdminRejectionTests {
         #expect(known.status < 300, "\(known.body)")
     }
 
-    /// A client would wait forever for an app that does not exist. Such requests are not audited.
+    /// On the live stream, a client would wait forever for an app that does not exist.
     @Test(arguments: [
         "live?app=nope", "apps/nope/project/items/inbox-message", "apps/nope/events/export",
         "apps/shop/project/items/nope", "apps/nope/customers/ada",
@@ -264,7 +264,7 @@ struct AdminRejectionTests {
         #expect(lines.first == "HTTP/1.1 200 OK")
         #expect(lines.contains { $0.lowercased().hasPrefix("etag: ") })
         #expect(lines.last == "", "something follows the fields: \(lines)")
-        // A body without a line end would follow before the close.
+        // Fails if a body without a line end precedes the close.
         #expect(connection.isClosedByServer())
     }
 

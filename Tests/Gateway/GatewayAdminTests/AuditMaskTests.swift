@@ -8,7 +8,7 @@ import Testing
 
 @testable import GatewayAdmin
 
-/// The audit log as viewers get it, without ids. Its values never contain secrets.
+/// The audit log as viewers get it, without user ids. Its values never contain secrets.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct AuditMaskTests {
     private static let user = "Alice-zbevnica"

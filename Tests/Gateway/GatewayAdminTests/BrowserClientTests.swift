@@ -6,7 +6,7 @@ import GatewayModel
 import GatewayTestSupport
 import Testing
 
-/// The client for web pages that the gateway serves.
+/// The client library for web pages, which the gateway serves.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct BrowserClientTests {
     private func get(_ client: any TestClient, _ path: String, origin: String? = nil) throws -> TestAnswer {

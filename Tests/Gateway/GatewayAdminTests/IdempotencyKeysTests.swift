@@ -27,7 +27,7 @@ struct IdempotencyKeysTests {
         // The app was created with one write key.
         #expect(try bench.apps.writeKeys(of: "shop").count == 2)
 
-        // Another key, another sender or another day creates a new write key.
+        // With another idempotency key, sender or day, a new write key is created.
         #expect(try post(bench, sender, key: "b").headers["idempotency-replayed"] == nil)
         #expect(try post(bench, bench.token("write"), key: "a").headers["idempotency-replayed"] == nil)
         bench.clock.advance(by: 86_400)

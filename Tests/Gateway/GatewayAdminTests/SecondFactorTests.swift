@@ -134,7 +134,7 @@ struct SecondFactorTests {
         bench.clock.advance(by: 600)
         let answer = try confirm(bench, visitor, code(late, bench))
         #expect(answer.status == 409 && answer.json["code"] as? String == "conflict")
-        // The throttle does not apply to starting the setup again.
+        // The setup can be started again. Codes of its first secret are then wrong.
         let app = try begin(bench, visitor)
         bench.clock.advance(by: 599)
         #expect(try confirm(bench, visitor, code(late, bench)).status == 422)

@@ -169,8 +169,8 @@ struct SignInTests {
         #expect(throttle.begin(name: "eve", address: "192.0.2.2", at: 0) == nil)
     }
 
-    @Test func aCorrectPasswordEndsTheBlockThatItsAttemptStarted() {
-        // Attempts for 24 other names failed at this address before, slowly enough not to block it.
+    @Test func aSuccessfulOrUncountedAttemptEndsTheBlockThatItStarted() {
+        // Attempts for 24 other names failed at this address, each after the end of the last block.
         for isRight in [true, false] {
             let throttle = SignInThrottle()
             var now: Int64 = 0

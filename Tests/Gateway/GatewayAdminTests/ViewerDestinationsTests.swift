@@ -6,7 +6,7 @@ import GatewayStorage
 import GatewayTestSupport
 import Testing
 
-/// The destinations of events, alerts and keys for viewers: a path or query is often the destination's only secret.
+/// Viewers see no path or query of a URL for events, alerts or keys, because it is often the URL's only secret.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct ViewerDestinationsTests {
     private let bench: AdminBench
@@ -88,7 +88,7 @@ struct ViewerDestinationsTests {
         }
     }
 
-    /// The tag of a setting would confirm a guess of its URL.
+    /// The operators' ETag is a hash of the setting with its URL, so it would confirm a guess of the URL.
     @Test func viewersGetAnotherETagThanOperators() throws {
         for path in ["webhook", "key-source", "project"] {
             let tags = try ["read", "write"].map {

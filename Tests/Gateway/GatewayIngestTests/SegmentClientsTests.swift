@@ -4,7 +4,7 @@ import Foundation
 import GatewayTestSupport
 import Testing
 
-/// Requests as analytics-swift 1.9.4 and analytics.js (@segment/analytics-next 1.84.1) send them.
+/// Requests as Segment's Swift (1.9.4), JavaScript (@segment/analytics-next 1.84.1), Ruby and Python clients send them.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct SegmentClientsTests {
     private let fixture: GatewayFixture

@@ -6,7 +6,7 @@ import GatewayTestSupport
 import Testing
 
 /// Attempts to reach another customer's profile, with the project's key or with the attacker's own token.
-/// Jane is the victim. Her profile has a cookie, an address, a property and a message.
+/// Jane is the victim. Her profile has a cookie, an email address, a property and two messages.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct BloomreachForgeryTests {
     private let client: BloomreachClient
@@ -67,7 +67,7 @@ struct BloomreachForgeryTests {
         try post("/webxp/projects/{p}/appinbox/fetch", #"{"customer_ids":\#(ids)}"#, as: user)
     }
 
-    /// All stored rows about Jane, as text.
+    /// Jane's stored ids, properties and read messages, as text.
     private func janesProfile() throws -> [String] {
         let database = try client.fixture.place.connection(to: "events")
         let jane =
@@ -109,7 +109,7 @@ struct BloomreachForgeryTests {
                 }
             }
         }
-        // Jane can, also with a cookie beside her id, in every enforcement mode.
+        // Jane can read her profile, also with a cookie beside her id, in every enforcement mode.
         let ids = #"{"cookie":"C","registered":"jane"}"#
         let own = try #require(try read(ids, as: "jane").json["results"] as? [[String: Any]])
         #expect(own.map { $0["value"] as? String } == ["Brno", "jane@x.com", "jane"])

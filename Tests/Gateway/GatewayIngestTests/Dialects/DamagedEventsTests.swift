@@ -72,7 +72,7 @@ struct DamagedEventsTests {
         ["1e400", "1e999", "-1e400", "1E+400", "9e99999999999999999999", "1.5e309", "-0.1e400"]
         + [String(repeating: "9", count: 310), "-" + String(repeating: "1", count: 5_000) + ".5"]
 
-    /// An event is not lost because of a time that no parser can represent.
+    /// An event is not lost because its time is outside the range of a double.
     @Test(arguments: WireShape.lists)
     func anEventWhoseTimeIsOutOfRangeHasTheTimeOfReceipt(shape: WireShape) throws {
         let name = shape.dialect.time

@@ -23,7 +23,7 @@ struct WireShapeTests {
 
     @Test(arguments: WireShape.all)
     func anInvalidTokenIsRejectedWithItsCode(shape: WireShape) throws {
-        // An access token must be valid even if the app requires no tokens.
+        // A token that is the only credential must be valid even if the app requires no tokens.
         let isOnlyCredential = shape.dialect.key == nil
         let fixture = try GatewayFixture(.standard, enforcement: isOnlyCredential ? .disabled : .required)
         let client = try fixture.client()

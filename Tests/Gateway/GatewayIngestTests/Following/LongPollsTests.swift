@@ -165,7 +165,7 @@ struct LongPollsTests {
     /// Delay of each response of `paced`, in milliseconds.
     private static let pause = Int64((10 * (1 / ReadingPace.share - 1)).rounded(.up))
 
-    /// Long polls whose queries take 10 ms each, so that pacing delays each response.
+    /// Long polls whose queries use 10 ms of CPU time each, so that pacing delays each response.
     private var paced: LongPolls {
         let readings = Lock(0)
         arrivals.note(["shop"])

@@ -3,7 +3,7 @@ import Testing
 
 @testable import GatewayIngest
 
-/// Limits the cost of parsing a token request.
+/// Limits on the cost of parsing a token request.
 struct OAuthFormTests {
     @Test func aScopeOfTooManyWordsIsNotParsed() {
         let words = { Array(repeating: TokenScope.all, count: $0).joined(separator: " ") }
