@@ -4,8 +4,8 @@ import GatewayDelivery
 import GatewayModel
 import GatewayStorage
 
-/// A minimal way: appends events to one file. A new way needs only such a type and its registration with the
-/// runner.
+/// A minimal means of delivery, which appends events to one file. Another one needs only such a type and its
+/// registration with the runner.
 struct AppendingFiles: WayKind {
     let kind = EventConsumerID.Kind.file
     let retry = Retry(first: 1, most: 60)

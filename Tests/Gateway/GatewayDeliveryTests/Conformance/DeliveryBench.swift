@@ -9,15 +9,15 @@ import GatewayStorage
 import TestSupport
 import Testing
 
-/// The kinds of ways that pass the conformance suite.
+/// The kinds of delivery that the conformance suite tests.
 enum WayCase: String, CaseIterable {
     case webhook, stream, file
     /// ``AppendingFiles``. Its consumers have the kind of the hourly files.
     case sample
-    /// A client that reads over HTTP. It decides itself when to read, so no back-off, pause or duty applies.
+    /// A client that reads over HTTP. It decides itself when to read, so the runner takes no part.
     case pull
 
-    /// The ways that a gateway runs.
+    /// The kinds of delivery that a gateway runs.
     static let run: [WayCase] = [.webhook, .stream, .file, .sample]
 
     var kind: EventConsumerID.Kind {
@@ -30,23 +30,23 @@ enum WayCase: String, CaseIterable {
     }
 }
 
-/// A receiver that outlives the runners, as one outlives the restarts of a gateway.
+/// A receiver that outlives the runners, as a real receiver outlives a gateway's restarts.
 final class BenchReceiver: Sendable {
     let stream = MemoryStream()
     let isAway = Lock(false)
     /// The requests to webhooks, accepted or not.
     let requests = Lock<[WebhookRequest]>([])
-    /// The ids of the events of each accepted webhook.
+    /// The ids of the events in accepted requests to webhooks.
     let webhooks = Lock<[String]>([])
-    /// Answers each webhook; nil leaves it to ``DeliveryBench/release()``.
+    /// The result of a request to a webhook; nil leaves the request open until ``DeliveryBench/release()``.
     let answer = Lock(Answer { _ in WebhookAttempt(status: 200) })
     let held = Lock<[Held]>([])
-    /// The number and the body of each event that a client has leased.
+    /// The sequence number and the body of each event that a client has leased.
     let messages = Lock<[(id: String, body: String)]>([])
     let logged = Lock("")
     /// The ids of the events that a client has processed, and whether its last lease reports a gap.
     let pulled = Lock<(ids: [String], reportsGap: Bool)>(([], false))
-    /// The file of the sample, or the folder of the hourly files.
+    /// The file of `.sample`, or the folder of the hourly files.
     let path = Lock("")
 
     struct Answer {
@@ -68,7 +68,7 @@ final class BenchReceiver: Sendable {
     }
 }
 
-/// A runner with one way of any kind, a manual clock and a log in memory.
+/// A runner with one kind of delivery, a manual clock and an event log in memory.
 final class DeliveryBench {
     let way: WayCase
     let place: TestStorage
@@ -175,7 +175,7 @@ final class DeliveryBench {
 
     // MARK: Settings
 
-    /// Creates the way with its start before the first event.
+    /// Creates the consumer, which starts before the first event.
     func create(holdDays: Int? = nil, name: String? = nil) throws {
         var hold: JSONObject = holdDays.map { ["hold_days": .integer(Int64($0))] } ?? [:]
         hold["name"] = name.map { .string($0) }
@@ -236,7 +236,7 @@ final class DeliveryBench {
         }
     }
 
-    /// Changes the settings: the batch size, if the way has one.
+    /// Changes the batch size of webhooks and `.sample`. Streams and files have none, so they only get a new revision.
     func changeSettings() throws {
         switch way {
         case .webhook:
@@ -261,7 +261,7 @@ final class DeliveryBench {
         }
     }
 
-    /// The id and the content of each message that was sent. Lines of files have no id of an attempt.
+    /// The id and the content of each message that was sent. Files are not sent as messages.
     var sent: [(id: String, content: String)] {
         switch way {
         case .webhook: receiver.requests.withLock { $0.map { ($0.messageID, $0.body) } }
@@ -272,7 +272,7 @@ final class DeliveryBench {
         }
     }
 
-    /// Whether the last delivery reports a gap; nil for a way that can't.
+    /// Whether the last delivery reports a gap; nil for a kind of delivery that can't.
     var reportsGap: Bool? {
         switch way {
         case .webhook: receiver.requests.withLock { $0.last?.isAfterGap }
@@ -329,8 +329,8 @@ final class DeliveryBench {
         if most == .max { runner.look() }
     }
 
-    /// Leases, processes and acknowledges events, each as a step of the client. An unreachable client leaves the
-    /// lease to expire.
+    /// Leases and processes events in one step, and acknowledges them in the next. An unreachable client leaves
+    /// the lease to expire.
     private func pull(_ most: Int) {
         for step in stride(from: 0, to: most, by: 2) {
             guard let id = try? id, case .leased(let lease)? = try? consumers.lease(id, limit: 4, seconds: 5)

@@ -8,7 +8,7 @@ import Testing
 
 @testable import CountersignGatewayTesting
 
-/// The rules that every way out of the event log follows.
+/// Rules for every kind of delivery: webhooks, streams, files and pull consumers.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct DeliveryConformanceTests {
     private func numbers(_ range: ClosedRange<Int>) -> [String] { range.map(String.init) }
@@ -248,7 +248,7 @@ struct DeliveryConformanceTests {
         }
     }
 
-    /// Files and the sample have no replay. Pull consumers and streams are moved instead.
+    /// Files and `.sample` cannot replay. For pull consumers and streams, the test moves the position back instead.
     @Test(arguments: [WayCase.webhook, .stream, .pull])
     func aReplayDeliversEventsAgainAndLosesNone(_ way: WayCase) throws {
         let bench = try DeliveryBench(way)
@@ -291,9 +291,9 @@ struct DeliveryConformanceTests {
         #expect(done.lag == 0 && done.oldestUnreadMilliseconds == nil)
     }
 
-    /// The sample has no app.
+    /// The settings of `.sample` do not belong to an app.
     @Test(arguments: WayCase.allCases, [false, true])
-    func aDeletedWayOrAppLeavesNoPosition(_ way: WayCase, isApp: Bool) throws {
+    func aDeletedConsumerOrAppLeavesNoPosition(_ way: WayCase, isApp: Bool) throws {
         guard way != .sample || !isApp else { return }
         let bench = try DeliveryBench(way)
         try bench.create()
@@ -335,7 +335,7 @@ struct DeliveryConformanceTests {
         #expect(bench.received == numbers(1...5), "the position was read again")
     }
 
-    /// Ends the runner after each number of steps. Only stored progress survives.
+    /// Ends the runner after 0 to 6 steps. Only stored progress survives.
     @Test(arguments: WayCase.allCases)
     func aKillAtAnyStepLosesNothing(_ way: WayCase) throws {
         var bench = try DeliveryBench(way)

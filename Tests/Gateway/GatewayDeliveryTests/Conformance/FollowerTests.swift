@@ -16,7 +16,7 @@ extension Follower {
     }
 }
 
-/// Batches, retries and pauses of a way, decided without a clock or a network.
+/// Batches, retries and pauses of a delivery, decided without a clock or a network.
 struct FollowerTests {
     private let start: Int64 = 1_800_000_000_000
     private let day: Int64 = 86_400_000
@@ -82,7 +82,7 @@ struct FollowerTests {
         #expect([1, 2, 3, 4].map { pause($0) } == [5_000, 10_000, 20_000, 40_000])
         #expect(pause(15) == 81_920_000 && pause(16) == day && pause(1_000_000) == day)
         #expect([1, 5, 100].map { pause($0, least: true) } == [1_000, 1_000, 1_000])
-        // `Retry-After` sets the pause, up to a day.
+        // `Retry-After` only lengthens the pause, up to a day.
         #expect(pause(1, 120) == 120_000 && pause(1, 10_000_000) == day && pause(16, 1) == day)
         #expect(pause(1, -5) == 5_000)
     }
@@ -116,7 +116,7 @@ struct FollowerTests {
         let again = try work(machine.next(atMilliseconds: start + 5_000))
         #expect(!again.isProbe && again.attempt == 2)
         machine.end(failed(), at: start + 5_000)
-        // A change of the way itself attempts at once, beginning with a probe.
+        // After a change of the consumer's own settings, delivery continues at once, beginning with a probe.
         var changed = DeliveryRoute(id)
         changed.revision += 1
         machine.apply(changed)

@@ -2,7 +2,7 @@ import CountersignCore
 import GatewayModel
 import GatewayStorage
 
-/// An event log in memory. An event's number is its sequence number.
+/// An event log in memory. An event's message id is its sequence number.
 final class ListedLog: EventLog {
     struct State {
         var events: [StoredEvent] = []

@@ -40,7 +40,7 @@ struct ConsumerRowsTests {
         #expect(counts == [7])
     }
 
-    /// The positions belong to a consumer that another transaction creates at the same time.
+    /// The positions may belong to a consumer that another transaction creates at the same time.
     @Test func positionsOfAMissingConsumerAreNotDeleted() throws {
         let recorder = Recorder()
         recorder.changes = 0

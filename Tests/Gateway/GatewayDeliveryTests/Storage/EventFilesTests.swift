@@ -62,7 +62,7 @@ struct EventFilesTests {
             let runner: DeliveryRunner
             let pool: ManualPool
 
-            /// Writes the files that are due.
+            /// Writes the files of all hours that have ended.
             func finish() {
                 runner.wake()
                 runner.look()
@@ -153,12 +153,12 @@ struct EventFilesTests {
         // The body is written byte for byte.
         #expect(try bench.lines()[0].contains(#""body":{"price": 1.10}"#))
         #expect(try bench.lines()[0].contains(#""position":""#))
-        // A late event is in order, and no empty second file is written.
+        // An event of an hour that is already written is in the next file, in the order of arrival.
         bench.store(7...7, minute: 59)
         try bench.write()
         bench.clock.advance(by: 7_200)
         try bench.write()
-        // A very late event is in a file of the hour of the last file.
+        // An even later one is in a second file of the last file's hour.
         bench.store(8...8, minute: 59)
         try bench.write()
         #expect(try bench.ids() == (1...8).map { "m\($0)" })

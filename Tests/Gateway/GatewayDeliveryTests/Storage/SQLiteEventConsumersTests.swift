@@ -106,7 +106,7 @@ final class SQLiteEventConsumersTests {
         #expect(isLeased)
     }
 
-    /// A poll comes between the commit of a seek and the end of its leases.
+    /// A poll comes after the commit of a seek, but before the seek has ended the earlier leases.
     @Test func aSeekEndsNoLeaseThatBeganAfterIt() throws {
         let id = EventConsumerID(appID: "shop", name: "billing")
         _ = try consumers.create(id, EventConsumerSettings(), from: .start)

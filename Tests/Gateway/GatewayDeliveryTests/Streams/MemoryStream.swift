@@ -60,7 +60,7 @@ final class MemoryStream: @unchecked Sendable {
 
     private final class Connection: StreamConnection {
         let stream: MemoryStream
-        /// Acknowledgements with the number of messages published before each.
+        /// Acknowledgements with the number of messages published up to each.
         var answers: [(StreamAnswer, messages: Int)] = []
         var published = 0
         var answered = 0
@@ -203,7 +203,7 @@ final class StreamBench {
             after: 0, at: now.withLock { $0 })
     }
 
-    /// A runner of one stream with the settings of an earlier time, as another gateway may have them.
+    /// A runner of one stream with fixed settings, like a gateway that has not read newer ones.
     final class Publisher {
         private let bench: StreamBench
         private let id: EventConsumerID
@@ -246,7 +246,7 @@ final class StreamBench {
         try Publisher(self, settings, progress)
     }
 
-    /// Delivers until there is nothing to do. Throws the failure if it ends with one. Any back-off has ended.
+    /// Ends any back-off and delivers until there is nothing to do. Throws the failure if delivery ends with one.
     func run(_ publisher: Publisher) throws {
         pass(60_000)
         publisher.runner.wake()

@@ -97,7 +97,7 @@ struct StreamWayTests {
         try bench.run(publisher)
         #expect(bench.stream.positions == bench.stored && bench.stream.asked < 20)
         #expect(bench.stream.mostUnderWay <= PublishWindow.mostMessages)
-        // In the middle of a page, where messages first request no acknowledgement.
+        // Rejects a message in the middle of a page, which is first sent without a request for an acknowledgement.
         (bench.stream.rejection, bench.stream.rejected) = ("message size exceeds maximum", "m-2100")
         try bench.store(200)
         #expect {
@@ -167,7 +167,7 @@ struct StreamWayTests {
         publisher = try bench.publisher(settings, try publisher.progress)
         try bench.run(publisher)
         #expect(bench.stream.positions == Array(bench.stored.suffix(3)))
-        // A deleted stream is created again and filled from the stream's start.
+        // A stream that was deleted on the server is created again and filled with all events.
         (bench.stream.messages, bench.stream.last, bench.stream.config) = ([], 0, nil)
         try bench.store(1)
         try bench.run(publisher)

@@ -8,7 +8,7 @@ import GatewayStorage
 struct WebhookRequest: Sendable, Equatable {
     let endpoint: String
     let messageID: String
-    /// The numbers of its events.
+    /// The sequence numbers of the request's events.
     let events: [Int64]
     let isReplay: Bool
     let isTest: Bool
@@ -62,7 +62,7 @@ extension DeliveryBench {
         try storage.deliveries.deliveries(of: endpoint.id, before: nil, limit: 500)
     }
 
-    /// Answers requests with a status; nil leaves them to ``release()``.
+    /// Answers requests with a status; nil leaves them open until ``release()``.
     func answer(_ status: @escaping @Sendable (WebhookRequest) -> Int?) {
         receiver.answer.withLock { $0.make = { status($0).map { WebhookAttempt(status: $0) } } }
     }

@@ -40,7 +40,7 @@ struct WebhookRunnerTests {
         #expect(records.first?.firstSequence == 1 && records.first?.lastSequence == 3)
     }
 
-    /// A change between two attempts, and the events of the second attempt.
+    /// A change between two attempts, and the events of each later request.
     enum Change: CaseIterable {
         case filter, smallerBatches, largerBatches, deletion, retention, secret, nothing
 
