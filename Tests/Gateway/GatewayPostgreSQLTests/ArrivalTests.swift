@@ -22,7 +22,7 @@ extension PostgreSQLTests {
                     here.close()
                     there.close()
                 }
-                // The watch wakes a new waiter once. After that only events wake it.
+                // The store's poll always wakes the first waiter of an app. After that only events wake waiters.
                 await Self.arrival(here.arrivals, since: here.arrivals.ticket)
                 for number in 0..<3 {
                     let ticket = here.arrivals.ticket

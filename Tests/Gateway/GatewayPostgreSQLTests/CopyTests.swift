@@ -24,7 +24,7 @@ extension PostgreSQLTests {
             let position: Int64
         }
 
-        /// Writes rows to every store of a data directory. Sequence numbers of events start after `given`.
+        /// Writes rows to most stores of a data directory. Sequence numbers of events start after `given`.
         private func fill(_ path: String, events: Int = leftEvents, given: Int64 = 0) throws -> Kept {
             let storage = try SQLiteStorage(dataDirectory: path)
             let control = try storage.openControl(as: .account)

@@ -10,7 +10,7 @@ import Testing
 extension PostgreSQLTests {
     @Suite(.timeLimit(.minutes(2)))
     struct CustomerWriterTests {
-        /// Random changes with few IDs. Equal seeds give equal changes.
+        /// Random changes whose IDs repeat. Equal seeds give equal changes.
         private struct Changes {
             var state: UInt64
 

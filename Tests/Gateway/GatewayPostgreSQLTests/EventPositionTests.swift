@@ -84,7 +84,7 @@ extension PostgreSQLTests {
             }
         }
 
-        /// Two gateways with two connections each, and a stream that follows them.
+        /// Two gateways with two writers each, and a reader that follows them.
         @Test func aReaderOfFourWritersMissesNoEvent() async throws {
             try await TestDatabase.use { database in
                 let stores = [try database.openEvents(), try database.openEvents()]

@@ -14,13 +14,13 @@ extension PostgreSQLTests {
             try TestDatabase.useStore { (database, store) throws in
                 let now = Date()
                 let received = Milliseconds(now).count
-                // `UUIDv7.make` never goes back before the time of another test's id.
+                // Not by `UUIDv7.make`, whose time may be later because ids of other tests had later times.
                 let time = String(received, radix: 16)
                 let id = "0\(time.prefix(7))-\(time.suffix(4))-7000-8000-000000000001"
                 #expect(try store.store(.of([id], received: received)).get().accepted == 1)
                 // Waits for transactions of other tests, which hide the event until they end.
                 #expect(try database.log.everything().count == 1)
-                // As when its day's table of ids is dropped.
+                // As when the table with the ids of that day is dropped.
                 try database.pool().use { try $0.execute("DELETE FROM message_id") }
                 var query = EventQuery(appID: "shop")
                 query.messageID = id

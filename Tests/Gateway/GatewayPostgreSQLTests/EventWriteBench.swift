@@ -151,7 +151,7 @@ extension PostgreSQLTests {
             }
         }
 
-        /// Stores the same events with 1, 2 and 4 gateways in turn, because the machine's speed varies. To
+        /// Stores equally many events with 1, 2 and 4 gateways in turn, because the machine's speed varies. To
         /// see the cost of a shared server, compare with simultaneous runs, each on its own server and with
         /// `COUNTERSIGN_BENCH_GATEWAYS=1`.
         @Test func costsOfSeveralGateways() throws {

@@ -37,7 +37,7 @@ extension PostgreSQLTests.SeveralGatewaysTests {
             #expect(accepted.key.endpoint == "/v1/batch" && accepted.key.enforcement == .required)
             let rejected = try #require(seen.first { $0.key.verdict == .rejected })
             #expect(rejected.key.code == .missingToken && !rejected.requestID.isEmpty)
-            // Each verdict is sent once, and only to other gateways.
+            // Each verdict arrives once, and only at the gateway with a watcher.
             #expect(seen.count <= 2 * sent)
             #expect(bench.gateways[1].live.entries(after: nil).entries.isEmpty)
         }
@@ -101,7 +101,7 @@ extension PostgreSQLTests.SeveralGatewaysTests {
                 answers.append((path, try bench.ask(0, "POST", path, body, headers: form).status))
             }
             #expect(answers.filter { $0.status >= 500 }.map(\.request) == [])
-            // Samples counted together are written together.
+            // A sample whose token has NULs is stored.
             #expect(try bench.store(0, "a", token: stranger) == 401)
             bench.gateways[0].analytics.flush()
             let samples = try bench.ask(0, "GET", "/admin/api/apps/shop/samples", headers: headers)

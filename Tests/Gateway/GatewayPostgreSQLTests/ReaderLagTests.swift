@@ -13,7 +13,7 @@ struct ReaderLagTests {
     @Test func readerLagGrowsWithTheOldestOpenTransaction() {
         var lag = ReaderLag()
         #expect(lag.note(oldest: 10, next: 10, at: 0) == 0)
-        // Transaction 12 began after time 0 and is still open at each of these times.
+        // Transaction 12 began after time 0 and is open until after 9,000.
         #expect(lag.note(oldest: 12, next: 14, at: 1_000) == 0)
         #expect(lag.note(oldest: 12, next: 20, at: 2_000) == 1_000)
         #expect(lag.note(oldest: 12, next: 30, at: 9_000) == 8_000)

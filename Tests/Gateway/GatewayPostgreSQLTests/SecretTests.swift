@@ -67,7 +67,7 @@ extension PostgreSQLTests {
             }.joined(separator: "\n")
         }
 
-        /// Returns the secrets that occur in a dump, in any encoding.
+        /// Returns the secrets that occur in a dump, as text, hexadecimal or base64.
         private func shown(_ dump: String, pseudonym: [UInt8]) -> [String] {
             let secrets = [
                 "customers' tokens": Array(Self.key.utf8), "webhook": Self.webhookKey,

@@ -16,7 +16,7 @@ extension PostgreSQLTests {
     struct SeveralGatewaysTests {
         static let otherKey = Result { try SigningKey.generate(.rs256) }
 
-        /// Gateways with the app `shop`, which requires tokens signed by `key` or `other`.
+        /// Gateways with the app `shop`, which requires tokens signed by one of its two keys.
         final class Bench: @unchecked Sendable {
             let storage: any Storage
             let directory: AppDirectory

@@ -30,7 +30,7 @@ struct AppSettingTests {
             rules.append(next)
             try apps.setTokenRules(next, for: "shop")
         }
-        // Neither changes a setting.
+        // Neither call changes a setting.
         try apps.setTokenRules(rules[2], for: "shop")
         try apps.setRules(AppRules(), of: "shop")
         let entries = try apps.auditLog.entries(limit: 2)

@@ -214,7 +214,7 @@ struct EventCountsTests {
         var sweeper = RetentionSweeper()
         var uses = KeyUseTally()
         uses.add(appID: "shop", keyID: "key", milliseconds: 5)
-        // Nothing is due, so nothing is counted.
+        // No event has expired, so no count is written.
         sweeper.begin(["shop": AppRules(days: 1)], nowMilliseconds: 5)
         #expect(!sweeper.isDone)
         while !sweeper.isDone { _ = try log.sweep(&sweeper, counting: &uses) }

@@ -213,7 +213,7 @@ struct EventIndexTests {
     }
 
     /// After a failed flush, rows that SQLite recovers may exist in memory only.
-    @Test func afterAFailedFlushRowsCountOnlyOnceInTheDatabaseFile() throws {
+    @Test func afterAFailedFlushRecoveredRowsAreInTheDatabaseFile() throws {
         let failed = try open()
         defer { failed.close() }
         #expect(try store("m-1", user: "ada", in: failed))
@@ -362,7 +362,7 @@ struct EventIndexTests {
         #expect(try users() == ["ada", "bob"])
     }
 
-    /// A file that was copied from a database has gaps between its sequence numbers. A run does not span a gap.
+    /// Sequence numbers in a file that was copied from a database have gaps, which may exceed the range of a run.
     @Test func theIndexIsBuiltAcrossGapsInSequenceNumbers() throws {
         let first = try open()
         for number in 0..<5 { #expect(try store("m-\(number)", user: "ada", in: first)) }
@@ -397,7 +397,7 @@ struct EventIndexTests {
                 events: [event("m-\(number)", user: number.isMultiple(of: 2) || number > 20 ? "ada" : "bob")])
             _ = try log.store([old], counting: nil)
         }
-        // Unfinished runs are deleted by the next sweep.
+        // Waits for runs that are being written. The sweep below would not delete them.
         log.close()
         var sweeper = RetentionSweeper()
         sweeper.begin(["shop": AppRules(days: 1)], nowMilliseconds: 9 * day + 1)
@@ -409,7 +409,7 @@ struct EventIndexTests {
         #expect(try files().allSatisfy { IndexRunName(file: $0)?.last ?? 0 > 20 })
     }
 
-    /// Reads all events of an app in small pages, from both ends and from the middle.
+    /// Reads and counts an app's events: all at once, and in small pages from the end and the middle.
     private func check(_ app: String, _ kept: [String], _ runs: OpenIndexRuns) throws {
         let reader = SQLiteEventLog(readers: SQLiteReaders(path: path), runs: runs)
         let query = EventQuery(appID: app)
@@ -509,7 +509,7 @@ struct EventIndexTests {
         }
     #endif
 
-    /// Rows of other apps are damaged here, so reading them would be noticed.
+    /// Rows of another app are changed here, so reading them would be noticed.
     @Test func readingOneAppReadsNoRowsOfOthers() throws {
         let first = try open()
         for number in 0..<45 {

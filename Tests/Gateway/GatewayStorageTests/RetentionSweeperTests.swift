@@ -144,7 +144,7 @@ struct RetentionSweeperTests {
         #expect(try work(of: &sweeper, apps, day: 9) == (0, 0))
         try add("busy", day: 9)
         #expect(try work(of: &sweeper, apps, day: 9) == (0, 1))
-        // The app's only event is due: one transaction, one event read.
+        // The app's only event has expired: one transaction, one event read.
         #expect(try work(of: &sweeper, apps, day: 11) == (1, 1))
         #expect(try left("idle").isEmpty && usage("idle") == [0, 0])
         try add("idle", day: 11)
@@ -272,7 +272,7 @@ struct RetentionSweeperTests {
         while !sweeper.isDone {
             try sweeper.step(connection, try events())
             let after = try bytes("a")
-            // The row that reaches the bound may exceed it.
+            // Rows of a large customer are deleted eight at a time, so a step may exceed the bound.
             #expect(before - after <= RetentionSweeper.bytesPerStep + 8 * 500_100)
             before = after
         }

@@ -76,7 +76,7 @@ struct SQLiteEventStoreTests {
         }
         #expect(throws: GatewayError.self) { try store.erase(appID: "shop") }
         store.close()
-        // SQLite gives this process the old WAL's index. Only the next process uses the new WAL.
+        // In this process SQLite still uses the old WAL's index, so the WAL case cannot reopen the store here.
         guard file.path == path else { return }
         if !isReplaced { try FileManager.default.copyItem(at: copy, to: file) }
         let again = try SQLiteEventStore(path: path, pendingBytes: 1 << 20)
@@ -126,7 +126,7 @@ struct SQLiteEventStoreTests {
         #expect(FileManager.default.contents(atPath: path + "-wal") == log)
     }
 
-    /// The joint transaction is rolled back. Retried alone, the first is stored and the second fails.
+    /// The joint transaction of two batches is rolled back. Retried alone, the first batch is stored, the second fails.
     @Test func aCommitRetriedAloneCompletesOnce() throws {
         let path = folder.appendingPathComponent("events.sqlite").path
         let heard = HeardCommits()

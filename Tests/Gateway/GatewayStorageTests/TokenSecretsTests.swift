@@ -62,7 +62,7 @@ import Testing
         #expect(try secrets.signer(at: 90 * day + 3_600_000).id == new.id)
     }
 
-    /// Two gateways on one database find at the same time that the next key is due.
+    /// Two gateways on one database find at the same time that a new key is needed.
     @Test(.onSQLite("PostgreSQL's own tests have several gateways")) func twoGatewaysMakeOneNewKey() throws {
         let first = try secrets()
         let old = try addKey(SharedKeys.app, to: first)
