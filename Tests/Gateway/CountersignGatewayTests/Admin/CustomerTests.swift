@@ -311,7 +311,7 @@ struct CustomerTests {
                 .reached
             let after = try bytes()
             // The last event of a commit may exceed the bound.
-            #expect(before - after <= SQLiteCustomerRecords.bytesPerCommit + 8 * 500_100)
+            #expect(before - after <= SQLiteCustomerRecords.bytesPerCommit + 500_100)
             before = after
             pieces += 1
         }
