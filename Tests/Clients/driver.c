@@ -316,7 +316,7 @@ static void signed_user(char **given) {
     WANT(client, "logOut", NULL, "\"delivered\":2");
     WANT(client, "userId", NULL, "{\"value\":null}");
 
-    /* The provider returns ada's token for eve, so eve's event is not sent. */
+    /* The provider returns ada's token for eve, so the gateway rejects eve's event. */
     WANT(client, "changeUser", "{\"userId\":\"eve\"}", "{\"value\":null}");
     WANT(client, "track", "{\"event\":\"c never\"}", "{\"value\":\"");
     WANT(client, "flush", NULL, "\"queued\":1");

@@ -117,7 +117,7 @@ def second_factor(browser, gateway):
     expect(member.page.get_by_role("heading", name="Audit log")).to_be_visible()
     member.leave()
 
-    # Leaves the members first, to load their list again with the factor of `member`.
+    # Leaves the screen of members first, to load the list again with the factor of `member`.
     owner.open("")
     owner.open("members")
     owner.button(f"Reset the second factor of {MEMBER}").click()

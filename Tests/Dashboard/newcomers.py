@@ -286,7 +286,7 @@ def outage(visitor, gateway):
     assert 0 < late < early < 16, f"{early} requests in 10 s of an outage, then {late}"
     page.get_by_role("navigation").get_by_role("link", name="Enforcement").click()
     expect(page.get_by_role("heading", name="Enforcement", level=1)).to_be_visible()
-    # The gateway starts 4 s later, so that the screen's first requests fail. It must recover without a click.
+    # The gateway starts 4 s later, so that the screen's first requests fail. The screen must recover without a click.
     threading.Timer(4, gateway.start).start()
     expect(page.get_by_text("there is nothing to predict from")).to_be_visible()
     expect(alert).to_have_count(0)

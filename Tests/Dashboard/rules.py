@@ -126,7 +126,7 @@ def require_of_some(visitor, gateway, write_key):
     visitor.open("apps/guard/enforcement")
     expect(page.locator(".state-card.required")).to_contain_text("For 90 % of users.")
     assert json.loads(gateway.run("enforcement", "show", "guard", "--json"))["auto_return"]["minimum_requests"] == 1
-    # The timer of scheduled switches also checks the automatic return, once a second. This switch shows that it has run.
+    # The timer of scheduled switches also checks the automatic return each second. The switch below shows that it ran.
     at = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds=4)
     gateway.run("enforcement", "set", "guard", "required", "--percent", "95", "--at", at.strftime("%Y-%m-%dT%H:%M:%SZ"), "--yes")
     expect(page.locator(".state-card.required.active")).to_contain_text("For 95 % of users.", timeout=20_000)

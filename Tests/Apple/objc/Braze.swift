@@ -1,6 +1,6 @@
 // swift-format-ignore-file
-// The declarations of Swift's `Braze` that the façade uses. scripts/apple-check.sh checks the
-// façade, without `@objc`, against the real declarations.
+// The declarations of Swift's `Braze` that the Objective-C façade (Braze+ObjectiveC.swift) uses.
+// scripts/apple-check.sh checks the façade, without `@objc`, against the real declarations.
 public final class Braze: Sendable {
     public final class Configuration {
         public final class Api {

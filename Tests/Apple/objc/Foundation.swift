@@ -1,5 +1,5 @@
 // swift-format-ignore-file
-// Bridges the types that the façade has in common with Objective-C. Declarations only.
+// Bridges the types that Braze+ObjectiveC.swift has in common with Objective-C. Declarations only.
 @_exported import Foundation
 
 extension String: _ObjectiveCBridgeable {

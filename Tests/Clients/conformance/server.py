@@ -1,4 +1,4 @@
-"""A local HTTP server that receives events in all modes and issues access tokens."""
+"""A local HTTP server for native, location and Bloomreach clients. Also issues access tokens."""
 import asyncio
 import email.utils
 import gzip
@@ -15,7 +15,7 @@ MOMENT = 0.002
 
 
 class Request:
-    """The parts of a request that scenarios check, for all modes. `events` has pairs of id and name."""
+    """The parts of a request that scenarios check, for all kinds of client. `events` has pairs of id and name."""
 
     def __init__(self, target, headers, body, elapsed):
         path = urllib.parse.urlsplit(target).path

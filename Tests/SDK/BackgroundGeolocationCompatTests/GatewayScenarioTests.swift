@@ -103,7 +103,7 @@ struct GatewayScenarioTests {
         #expect(try stored().sorted() == uuids.sorted())
     }
 
-    @Test func revokedSessionEndsInAStateThatIsVisible() async throws {
+    @Test func anInvalidRefreshTokenRequiresANewLogin() async throws {
         try allow(accessSeconds: 3_600)
         let pair = try await register("device")
         let bgGeo = BGGeo()

@@ -15,7 +15,7 @@ struct VendorSampleTests {
     private var directory: URL { folder.url }
     private let record: [String: Any] = ["coords": ["latitude": 46.05, "longitude": 14.51]]
 
-    /// Runs `sample` on the shared instance, as at the first launch of an app.
+    /// Runs `sample` on the shared instance, like a launch of an app.
     private func start(
         _ sample: () -> Void, server: @escaping @Sendable (TransportRequest) -> TransportResponse
     ) -> ScriptedTransport {
@@ -117,7 +117,7 @@ struct VendorSampleTests {
         await finish()
     }
 
-    /// The inner start is complete before the closure of the outer returns, as with two threads.
+    /// The inner `ready` is complete before the outer one's closure returns. This simulates two threads.
     @Test func twoSimultaneousStartsMakeOneClientWithBothSettings() async throws {
         let transport = start({
             var isAlone = true

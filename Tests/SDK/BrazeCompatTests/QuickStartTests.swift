@@ -8,7 +8,7 @@ import Testing
 
 /// The calls of the vendor's guides for BrazeKit 18.2.0 (setup, logging, users, purchases), with our values.
 ///
-/// The tests check that an app's code compiles with another import. Nothing is sent to a server.
+/// `guidesCompile` checks that an app's code compiles with another import. No test uses a network.
 @MainActor
 struct QuickStartTests {
     /// Not isolated to the main actor, because an app's delegate need not be.
@@ -70,7 +70,7 @@ struct QuickStartTests {
     }
 
     /// Braze documents this behaviour of `wipeData`. A user set after the wipe is still set after the next start.
-    @Test func afterAWipeEventsAreRecordedOnceEnabledAgain() async throws {
+    @Test func afterAWipeEventsAreRecordedWhenEnabledAgain() async throws {
         let folder = TemporaryFolder()
         let server = ScriptedTransport { _ in
             TransportResponse(status: 201, body: Array(#"{"message":"success"}"#.utf8))

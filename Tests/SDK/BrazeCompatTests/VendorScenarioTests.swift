@@ -4,7 +4,7 @@ import CountersignGatewayTesting
 import Foundation
 import Testing
 
-/// Braze's scenario with its own samples, against a real gateway over a real socket.
+/// Runs Braze's own samples with a real gateway over a real socket.
 @Suite(.serialized, .timeLimit(.minutes(5)))
 @MainActor
 struct VendorScenarioTests {
@@ -84,7 +84,7 @@ struct VendorScenarioTests {
 }
 
 extension GatewayFixture {
-    /// For a device that signs its requests.
+    /// The configuration of a device with SDK authentication enabled.
     var brazeConfiguration: Braze.Configuration {
         let configuration = Braze.Configuration(
             apiKey: writeKey, endpoint: "http://127.0.0.1:\(gateway.port)")

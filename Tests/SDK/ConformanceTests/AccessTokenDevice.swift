@@ -3,7 +3,7 @@ import CountersignCore
 @testable import CountersignDelivery
 @testable import CountersignLocations
 
-/// `LocationClient`, in mode `access_token`.
+/// Runs scenarios of the mode `access_token` with a `LocationClient`.
 struct AccessTokenDevice: Device {
     let client: LocationClient
 

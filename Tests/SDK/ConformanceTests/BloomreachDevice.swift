@@ -3,7 +3,7 @@ import CountersignCore
 @testable import CountersignBloomreach
 @testable import CountersignDelivery
 
-/// `BloomreachClient`, in mode `bloomreach`.
+/// Runs scenarios of the mode `bloomreach` with a `BloomreachClient`.
 struct BloomreachDevice: Device {
     private struct Provider: AsyncAuthorizationProvider {
         let provider: ScenarioProvider

@@ -2,7 +2,7 @@ import CountersignCore
 import Foundation
 import Testing
 
-/// The scenarios that every client passes (`Conformance/README.md`).
+/// Runs the scenarios of `Conformance/README.md` with the clients of the Swift SDK.
 @Suite(.timeLimit(.minutes(5)))
 struct ConformanceTests {
     /// The file for the outcomes, one line of JSON each; nil if no report is requested.

@@ -40,7 +40,7 @@ final class Obstacles: Sendable {
         await obstacle.release.wait()
     }
 
-    /// The kind of call that the client waits for now; nil if none.
+    /// `request` if a request is unanswered, else `provider` if a provider call is; nil if neither is.
     var present: Kind? {
         state.withLock { state in
             let kinds = state.obstacles.map(\.kind)
@@ -53,7 +53,7 @@ final class Obstacles: Sendable {
         state.withLock { $0.obstacles.filter { $0.kind != .abandoned }.map(\.end).min() }
     }
 
-    /// Calls `watcher` when an obstacle appears, and at once if the client already waits.
+    /// Calls `watcher` when an obstacle that is not abandoned appears, and at once if one exists.
     func watch(_ watcher: @escaping @Sendable () -> Void) {
         state.withLock { $0.watcher = watcher }
         if present != nil { watcher() }

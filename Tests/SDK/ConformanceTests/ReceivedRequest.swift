@@ -3,7 +3,7 @@ import CountersignCore
 import CountersignTransport
 import Foundation
 
-/// The parts of a request that scenarios check, in any mode.
+/// The parts of a request that scenarios check, for all kinds of client.
 struct ReceivedRequest: Sendable {
     struct Event: Sendable {
         let id: String

@@ -6,7 +6,7 @@ import Testing
 @testable import CountersignDelivery
 @testable import CountersignTransport
 
-/// A scenario of `Conformance/scenarios`. The README there describes the members.
+/// A scenario of `Conformance/scenarios`. `Conformance/README.md` describes the members.
 struct Scenario: Sendable, CustomTestStringConvertible {
     enum Mode: String, Sendable {
         case signedUser = "signed_user"

@@ -157,7 +157,7 @@ final class ScenarioRun {
 
     // MARK: Time
 
-    /// Waits until the client has no work at the current time. Returns the uptime of its next work.
+    /// Waits until the client has no work now. Returns the uptime of its next work; nil if none or blocked.
     @discardableResult
     private func rest() async -> TimeInterval? {
         let pipeline = device.pipeline
@@ -183,7 +183,7 @@ final class ScenarioRun {
         let end = clock.uptime + seconds
         var next = await rest()
         while true {
-            // While its provider runs, a client may have other work, so the clock advances by at most a second.
+            // While a call is unanswered, a client may have other work, so the clock advances by at most a second.
             if obstacles.present != nil { next = min(obstacles.next ?? end, clock.uptime + 1) }
             guard let instant = next, instant < end else { break }
             clock.advance(to: instant)

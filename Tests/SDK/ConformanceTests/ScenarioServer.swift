@@ -4,8 +4,7 @@ import CountersignTransport
 import Foundation
 import SDKTestSupport
 
-/// The ingestion and token server of all modes. Without a matching rule of the scenario it behaves as a
-/// correct server.
+/// The server for events and tokens. Without a matching rule of the scenario it behaves as a correct server.
 final class ScenarioServer: HTTPTransport {
     private struct Rule {
         let value: JSONValue
@@ -21,7 +20,7 @@ final class ScenarioServer: HTTPTransport {
         var duplicates = 0
         var underWay = 0
         var overlaps = 0
-        /// How often the refresh token was exchanged.
+        /// The number of the current pair of tokens, from 0.
         var exchanges = 0
         var overrun: @Sendable () -> Void = {}
     }
@@ -32,7 +31,7 @@ final class ScenarioServer: HTTPTransport {
         case none
     }
 
-    /// More requests between two steps than any scenario expects. Stops clients that retry without waiting.
+    /// More requests between two checks than any scenario expects. Stops clients that retry without waiting.
     private static let mostRequests = 2_000
     static let url = "https://server.example"
     static let tokenURL = "https://tokens.example/refresh"
@@ -54,7 +53,7 @@ final class ScenarioServer: HTTPTransport {
         state.withLock { $0.rules = made }
     }
 
-    /// Sets the function to call when the client exceeds `mostRequests`. Further requests hang.
+    /// Sets the function to call when the client reaches `mostRequests`. That request and later ones hang.
     func onOverrun(_ body: @escaping @Sendable () -> Void) { state.withLock { $0.overrun = body } }
 
     // MARK: Observations

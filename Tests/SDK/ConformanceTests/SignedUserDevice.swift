@@ -4,7 +4,7 @@ import Foundation
 @testable import Countersign
 @testable import CountersignDelivery
 
-/// `CountersignClient`, in mode `signed_user`.
+/// Runs scenarios of the mode `signed_user` with a `CountersignClient`.
 struct SignedUserDevice: Device {
     let client: CountersignClient
 

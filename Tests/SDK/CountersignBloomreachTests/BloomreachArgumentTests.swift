@@ -8,7 +8,7 @@ import Testing
 
 @testable import CountersignBloomreach
 
-/// Invalid arguments of calls and invalid answers of servers.
+/// Invalid arguments and answers, and rules of sessions and customer tokens.
 @Suite(.closing, .timeLimit(.minutes(5)))
 struct BloomreachArgumentTests {
     private func device(answering body: String) throws -> BloomreachDevice {

@@ -13,7 +13,7 @@ import Testing
 
 @testable import CountersignBloomreach
 
-/// Each endpoint once, from the SDK over a real socket to a real gateway.
+/// Requests to every endpoint of a real gateway, over a real socket.
 @Suite(.closing, .timeLimit(.minutes(5)))
 struct BloomreachGatewayTests {
     private let fixture: GatewayFixture

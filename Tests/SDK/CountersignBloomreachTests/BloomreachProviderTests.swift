@@ -270,7 +270,7 @@ struct BloomreachProviderTests {
             try await group.waitForAll()
         }
         #expect(provider.calls.withLock { $0 } == 100)
-        // The caching provider in the documentation has no lock, so calls must not overlap.
+        // The caching provider in Bloomreach's documentation has no lock, so calls must not overlap.
         #expect(inside.withLock { $0.most } == 1)
     }
 

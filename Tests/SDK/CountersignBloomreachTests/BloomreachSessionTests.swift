@@ -124,7 +124,7 @@ struct BloomreachSessionTests {
             ])
     }
 
-    /// On some systems a process ends without a notification.
+    /// On some systems a process ends without a background notification, so closing the client counts as one.
     @Test func aSessionEndsWhenItsClientWasClosed() async throws {
         var device = try BloomreachDevice { $0.automaticSessionTracking = false }
         device.client.startSession()
@@ -142,8 +142,8 @@ struct BloomreachSessionTests {
             ])
     }
 
-    /// A process that is killed in the foreground stores no session end.
-    @Test func aSessionOfAKilledProcessEndsWithItsLastEvent() throws {
+    /// A process that is killed in the foreground stores no session end. Event times are stored every ten seconds.
+    @Test func aSessionOfAKilledProcessEndsAtItsLastStoredEventTime() throws {
         var state = BloomreachDeviceState()
         _ = state.start(now: 0, timeout: 60, closesEarlier: true)
         for second in 1...75 { state.recorded(now: Double(second)) }

@@ -79,7 +79,7 @@ struct CustomerTokenCoordinatorTests {
         await clock.waitForSleeper()
         provider.gate.signal()
         await provider.isNotified.wait()
-        // Only the latest waiting notification is delivered. Notifications do not delay token requests.
+        // A waiting notification is not dropped at its time limit, and only the latest is delivered.
         #expect(provider.customers.withLock { $0 } == ["300"])
     }
 

@@ -50,7 +50,7 @@ struct WebhookVerifierTests {
         #expect(delivery.body == Data(Self.body.utf8))
     }
 
-    /// The specification's example has a valid signature, but its body is not a gateway's.
+    /// The example of the Standard Webhooks specification has a valid signature, but its body is not a gateway's.
     @Test func theSignatureOfTheSpecificationsExampleIsValid() throws {
         let found = try code(
             "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=", body: #"{"test": 2432232314}"#,

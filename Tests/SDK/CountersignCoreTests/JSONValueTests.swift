@@ -34,7 +34,7 @@ struct JSONValueTests {
     @Test(arguments: containers.indices)
     func aDeepValueIsComparedHashedPrintedWrittenAndCutOnASmallStack(container: Int) async {
         let nest = Self.containers[container]
-        // Releases the values, which takes 200 bytes of stack for each level.
+        // The large stack is for releasing the values, which takes 200 bytes for each level.
         await onThread(stackSize: 16 << 20) {
             let box = Lock([20_000, 20_000, 19_999].map { Self.nested($0, nest) })
             let check: @Sendable () -> Void = {
@@ -51,7 +51,7 @@ struct JSONValueTests {
                 check()
                 isOver.signal()
             }
-            // The stack size of a thread on Apple's systems.
+            // The default stack size of a secondary thread on Apple's systems.
             thread.stackSize = 512 << 10
             thread.start()
             isOver.wait()

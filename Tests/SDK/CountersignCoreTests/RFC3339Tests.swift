@@ -4,7 +4,7 @@ import Testing
 @testable import CountersignCore
 
 struct RFC3339Tests {
-    // The examples of RFC 3339, section 5.8, and the forms that SDKs send.
+    // Examples of RFC 3339, section 5.8, forms that SDKs send, and limits.
     @Test(arguments: [
         ("1985-04-12T23:20:50.52Z", 482_196_050_520), ("1996-12-19T16:39:57-08:00", 851_042_397_000),
         ("1990-12-31T23:59:60Z", 662_688_000_000), ("1937-01-01T12:00:27.87+00:20", -1_041_337_172_130),

@@ -12,7 +12,7 @@ private actor FileCredentialSource: CredentialSource {
     nonisolated var isRenewing: Bool { true }
     nonisolated var remedy: String? { "put another key into the file" }
 
-    /// The key has no expiry, so the server's clock is not needed.
+    /// The source cannot read the key's expiry, so it does not need the server's clock.
     let clockOffset: TimeInterval = 0
 
     private let path: String

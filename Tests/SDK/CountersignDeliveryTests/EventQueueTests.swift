@@ -243,7 +243,7 @@ struct EventQueueTests {
         #expect(try acquire(first, holder, 202) == nil)
         // The machine was restarted, so uptime starts at 0.
         #expect(try acquire(second, other, 1) == nil)
-        // A process that has ended, and an earlier run of this process.
+        // A process that has ended, and an earlier process with this process's ID.
         for processID in [0x3FFF_FFFF, Int(ProcessInfo.processInfo.processIdentifier)] {
             try first.connection.execute("UPDATE lease SET holder = 'gone', process_id = \(processID)")
             #expect(try acquire(first, holder, 2) == nil)

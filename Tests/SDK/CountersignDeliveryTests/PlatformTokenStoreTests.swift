@@ -71,7 +71,7 @@ struct PlatformTokenStoreTests {
 
     /// Before the first unlock, the Keychain cannot be read but is not empty.
     @Test(arguments: [-25308, -25291, -25299, -50] as [Int32])
-    func anyOtherFailureIsThrownAndTheKeychainIsTriedAgain(status: Int32) throws {
+    func aFailureOtherThanAMissingEntitlementIsThrownAndTheKeychainIsTriedAgain(status: Int32) throws {
         keychain.tokens.withLock { $0["ada"] = "a.b.c" }
         keychain.status.withLock { $0 = status }
         let store = run(hasInstallation: false)

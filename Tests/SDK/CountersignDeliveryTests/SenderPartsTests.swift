@@ -23,7 +23,7 @@ struct SenderPartsTests {
         round.nothingWasClaimed(awaitsTokens: false, hasSuspects: false)
         #expect(round.ending == .drained)
         round.readAgain()
-        #expect(round.ending == .drained, "the next round reads them")
+        #expect(round.ending == .drained, "the next round reads the new events")
     }
 
     @Test func onlyAFlushWaitsForTheProviderAndAtMostItsTimeLimit() {

@@ -142,7 +142,7 @@ struct SenderTests {
 
     // MARK: Queue failures
 
-    /// Sends an event, which is accepted, up to its outcome.
+    /// Runs the sender until it applies the outcome of an accepted event.
     private func deliver(_ event: QueuedEvent, by sender: inout Sender) {
         sender.flush()
         _ = sender.next(now: 0)

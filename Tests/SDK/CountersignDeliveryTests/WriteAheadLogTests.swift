@@ -95,7 +95,7 @@ struct WriteAheadLogTests {
         #expect(found.unreadable == 0)
     }
 
-    @Test func eventsWithExtremeSequenceNumbersAreSkipped() throws {
+    @Test func aLogWithExtremeSequenceNumbersIsRead() throws {
         let log = WriteAheadLog(directory: folder.url, holder: holder)
         try log.append(numbered: [
             event("m0").numbered(.min), event("m1").numbered(1), event("m2").numbered(.max),

@@ -116,7 +116,7 @@ struct AccessTokensTests {
         #expect(await tokens.authorize(rejected: nil).token == "A1")
     }
 
-    @Test func anExpiredTokenIsRefreshedWithoutARequestOnlyOnce() async {
+    @Test func withoutRequestsATokenIsRefreshedOnlyOnceAtItsExpiry() async {
         let tokens = bench.make(bench.expiring(in: 600))
         await tokens.prepare()
         await bench.clock.waitForSleeper()
@@ -416,8 +416,8 @@ struct AccessTokensTests {
         #expect(await bench.make().authorize(rejected: nil).token == "A1")
     }
 
-    // Servers repeat a lost response for a minute only. However long the network was down, the next attempt
-    // comes within the remainder of that minute.
+    // The gateway repeats a lost response for at most a minute. After any outage, the request's timeout and the
+    // wait for the next attempt take less than that minute.
     @Test func aRefreshWithoutAResponseIsRetriedWithinAMinute() async throws {
         let failure = Lock(HTTPTransportError(.cannotConnect, "offline"))
         bench.transport.setHandler { _ in throw failure.withLock { $0 } }
@@ -543,7 +543,7 @@ struct AccessTokensTests {
         for round in 1...3 {
             bench.server.override { _ in .json(403, "") }
             #expect(await tokens.authorize(rejected: round).problem == "http_403")
-            // Before the clock moves, because the token's timer may refresh it then.
+            // The server recovers before the clock moves, because the token's timer may refresh the token then.
             bench.server.override(nil)
             bench.clock.advance(by: 1_800)
             #expect(await tokens.authorize(rejected: round).token == "A\(round)")
@@ -797,7 +797,7 @@ extension AccessTokenBench {
         }
     }
 
-    /// A store that can be neither read nor changed, until other hooks are set.
+    /// A store whose reads and removals fail, until other hooks are set.
     fileprivate var unreadableStore: HookedTokenStore {
         HookedTokenStore(store) {
             $0.didRead = { throw CocoaError(.fileReadNoPermission) }

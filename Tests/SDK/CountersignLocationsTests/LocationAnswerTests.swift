@@ -60,7 +60,7 @@ struct LocationAnswerTests {
         #expect(bench.stored.withLock { $0 } == [uuid])
     }
 
-    /// Three locations from a sequence that ignores cancellation.
+    /// A sequence of three locations that cancels its task after the first location, and continues.
     private struct Stubborn: AsyncSequence, AsyncIteratorProtocol, Sendable {
         let location: Location
         var left = 3
@@ -82,7 +82,7 @@ struct LocationAnswerTests {
         #expect(try await client.count() == 1)
     }
 
-    @Test func aSectionMissingInStoredSettingsKeepsItsConfiguration() throws {
+    @Test func aMalformedSectionOfStoredSettingsKeepsItsConfiguration() throws {
         var configuration = bench.configuration
         let file = SettingsFile(directory: bench.directory, log: nil)
         try DurableFile.write(Data(#"{"http":{"method":"PUT"},"authorization":[]}"#.utf8), to: file.path)

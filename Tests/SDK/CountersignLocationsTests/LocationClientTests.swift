@@ -264,7 +264,7 @@ struct LocationClientTests {
         "<p>OK</p>",
         "<!DOCTYPE note><note/>", "<!-- ok -->", "<", "<!", "<!-- html",
     ])
-    func everyOtherAnswerOf2xxIsADelivery(body: String) async throws {
+    func a2xxAnswerThatIsNotAnHTMLPageIsADelivery(body: String) async throws {
         let answer = TransportResponse.json(
             200, body, headers: [("Content-Type", "text/html; charset=utf-8")])
         bench.response.withLock { $0 = { _ in answer } }

@@ -17,7 +17,7 @@ struct PositioningTests {
             altitude: -2, verticalAccuracy: altitudeAccuracy, speed: speed, course: speed < 0 ? -1 : 90)
     }
 
-    @Test func negativeValuesCountAsUnknown() throws {
+    @Test func negativeAccuraciesAndSpeedsCountAsUnknown() throws {
         let known = try #require(location())
         #expect((known.accuracy, known.altitude, known.altitudeAccuracy) == (5, -2, 3))
         #expect((known.speed, known.heading, known.isMoving) == (1, 90, true))

@@ -119,7 +119,7 @@ struct RefreshPartsTests {
         #expect(!token.isOnDisk)
     }
 
-    // MARK: The machine between its parts
+    // MARK: The whole machine
 
     private let granted = RefreshAnswer(
         TransportResponse(

@@ -70,7 +70,7 @@
 
         private var journal: URL { directory.appendingPathComponent("file-journal") }
 
-        @Test func aPersistentJournalFlushesItsDirectoryOnce() throws {
+        @Test func aPersistentJournalFlushesItsDirectoryOnlyInItsFirstTransaction() throws {
             let all = try Directories.flushes(of: directory) {
                 try withDatabase { database in
                     let later = try flushes(5, of: database)
@@ -136,7 +136,7 @@
                 try database.execute("ROLLBACK")
                 for (name, copy) in copies {
                     let bytes = try Data(contentsOf: directory.appendingPathComponent(copy))
-                    // The file itself stays the same.
+                    // Overwrites the file in place, so that its inode stays the same.
                     let handle = try FileHandle(forWritingTo: directory.appendingPathComponent(name))
                     try handle.truncate(atOffset: 0)
                     try handle.write(contentsOf: bytes)

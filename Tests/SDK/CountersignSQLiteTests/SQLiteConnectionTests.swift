@@ -45,7 +45,7 @@ struct SQLiteConnectionTests {
         }
     }
 
-    /// Each combination of a list's filters is another statement.
+    /// A query with optional filters is another statement for each combination of filters.
     @Test func aConnectionKeepsABoundedNumberOfStatements() throws {
         let database = try SQLiteConnection(path: ":memory:")
         let inUse = try database.cached("SELECT 1 UNION SELECT 2")

@@ -4,7 +4,7 @@ import Testing
 @testable import CountersignSQLite
 
 struct SQLiteStatementTests {
-    /// One text is bound once for all rows, the others for each row. One text exceeds the buffer for texts.
+    /// The first column's text is bound once for all rows, the others for each row. The longest exceeds the buffer.
     @Test func boundTextsAreStoredCompletelyForEveryRow() throws {
         let connection = try SQLiteConnection(path: ":memory:")
         try connection.execute("CREATE TABLE row (kept TEXT, text TEXT, other TEXT) STRICT")

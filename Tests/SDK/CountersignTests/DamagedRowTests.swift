@@ -9,8 +9,8 @@ import Testing
 @testable import Countersign
 @testable import CountersignDelivery
 
-/// Damage that SQLite does not detect: a changed type or bit. It loses at most one event and never blocks
-/// the queue.
+/// Damage that SQLite does not detect: a changed type or bit. Each damaged value loses at most one event and
+/// never blocks the queue.
 @Suite(.closing, .timeLimit(.minutes(5)))
 struct DamagedRowTests {
     private static let eventCount = 10
@@ -48,7 +48,7 @@ struct DamagedRowTests {
         try replace(" CHECK (1)", " NOT NULL")
     }
 
-    /// Sends the events in the file, and returns the names of those received by the server.
+    /// Sends the events in the file and one more. Returns the names of the events that the server received.
     private func deliver(_ bench: Bench) async throws -> (events: Set<String>, snapshot: CountersignSnapshot)
     {
         let client = try bench.makeClient()

@@ -35,7 +35,7 @@ struct DeliveryEngineTests {
             clock = bench.clock
         }
 
-        /// Returns nil if this client may send now, or else the seconds to wait.
+        /// Returns nil if this client may send now, or the uptime at which another client's lease expires.
         func acquireLease() throws -> TimeInterval? {
             try EventQueue(path: path, limits: QueueLimits(), clock: clock).acquireLease(
                 for: holder, uptime: clock.uptime, request: 30)

@@ -8,7 +8,7 @@ import Testing
 @testable import Countersign
 @testable import CountersignDelivery
 
-/// The facts that events carry, the app's own header fields, and the compression of requests.
+/// The facts that events carry, the app's own header fields, and errors of the endpoint.
 @Suite(.closing, .timeLimit(.minutes(5)))
 struct EventContextTests {
     private func contexts(_ request: TransportRequest) throws -> [JSONObject] {
@@ -70,7 +70,7 @@ struct EventContextTests {
         #expect(request.header("User-Agent")?.hasSuffix(" app/2.0") == true)
     }
 
-    @Test func theAppsHeaderFieldsAreSentUnlessTheSDKSetsThem() async throws {
+    @Test func theAppsHeaderFieldsAreSentAndReservedNamesAreRejected() async throws {
         let (bench, client) = try Bench.open { $0.headers = ["X-Proxy-Key": "k"] }
         client.track("one")
         await client.flush()

@@ -18,7 +18,7 @@ import TestSupport
         private static let full = Lock(Set<String>())
         nonisolated(unsafe) private static var originals: [String: Write] = [:]
 
-        /// Replaces the calls by which SQLite writes. They fail below the directories in `full`.
+        /// Replaces the calls by which SQLite writes. In the directories in `full`, they fail unless `hasRoom`.
         private static let isInstalled: Bool = {
             guard let vfs = sqlite3_vfs_find(nil) else { return false }
             let writes: [(String, Write)] = [

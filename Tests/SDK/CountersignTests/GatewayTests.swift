@@ -134,7 +134,7 @@ struct GatewayTests {
         #expect(try stored(fixture) == ["identify", "one"])
     }
 
-    @Test func optionalDeliversAndReportsAndAnonymousEventsAlwaysPass() async throws {
+    @Test func withOptionalEnforcementInvalidTokensAreReportedAndAllEventsStored() async throws {
         let fixture = try GatewayFixture(enforcement: .optional)
         let client = try client(fixture)
         let failures = client.authenticationFailures

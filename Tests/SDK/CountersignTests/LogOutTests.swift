@@ -12,7 +12,7 @@ import Testing
 /// The effects of a log-out. The scenarios of `Conformance` cover the externally visible effects too.
 @Suite(.closing, .timeLimit(.minutes(5)))
 struct LogOutTests {
-    /// A gateway that cannot be reached.
+    /// A gateway that stores nothing and answers 503.
     @Sendable private func offline(_: FakeGateway.Received) -> TransportResponse? { .json(503, "{}") }
 
     private func token(_ bench: Bench) throws -> String? {

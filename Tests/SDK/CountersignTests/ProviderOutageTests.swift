@@ -125,7 +125,7 @@ struct ProviderOutageTests {
         #expect(await flush.isComplete)
         #expect(running.withLock { $0.most } == 4)
         #expect(bench.gateway.batches.count == 10)
-        #expect(bench.gateway.batches.allSatisfy { $0.token == "t.t.t" }, "others wait for a free call")
+        #expect(bench.gateway.batches.allSatisfy { $0.token == "t.t.t" }, "other users wait for a free call")
     }
 
     enum InsideCall: CaseIterable { case logOut, wipeData, detachedFlush }
@@ -154,7 +154,7 @@ struct ProviderOutageTests {
         async let flush = made.flush()
         await isInside.wait()
         if call == .detachedFlush {
-            // A detached task does not inherit `isInside`. The flush waits at most `patience` for the provider.
+            // Without the task-local TokenProviderCall.isInside, the flush waits at most DeliverySettings.patience.
             let limit = await bench.clock.waitForSleeper(count: 2)
             #expect(limit - start <= 5)
             bench.clock.advance(to: limit)

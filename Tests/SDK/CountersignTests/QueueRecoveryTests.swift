@@ -16,11 +16,11 @@ struct QueueRecoveryTests {
             wrongSchema, empty
     }
 
-    /// Fills about thirty pages.
+    /// Fills dozens of pages.
     private static let eventCount = 500
 
     @Test(arguments: Damage.allCases, [1, 2, 3])
-    func aDamagedQueueFileLosesFewEventsAndIsKept(damage: Damage, seed: Int) async throws {
+    func aDamagedQueueFileIsReplacedAndItsReadableEventsAreDelivered(damage: Damage, seed: Int) async throws {
         var bench = try Bench()
         bench.configuration.limits.maximumUnsavedEvents = 100_000
         let first = try bench.makeClient()

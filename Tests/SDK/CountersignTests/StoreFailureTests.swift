@@ -286,7 +286,7 @@ struct StoreFailureTests {
                     try queue.connection.execute("PRAGMA max_page_count = 1000000")
                     throw SQLiteError(extendedCode: 13, message: "database or disk is full")
                 }
-                // The reserved space allows this write.
+                // The second attempt has the reserve's space.
                 #expect(try queue.value(of: .rows) == 1)
             }
             return calls

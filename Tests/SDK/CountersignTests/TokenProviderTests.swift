@@ -74,7 +74,7 @@ struct TokenProviderTests {
             await gate.wait()
             return "late.late.late"
         }
-        // A new token resumes sending.
+        // Not manual, so that a new token resumes sending.
         bench.configuration.flushPolicy = FlushPolicy(eventCount: 1_000, interval: nil, onBackground: false)
         bench.gateway.respond { received in
             if received.token == nil { return .tokenProblem(.missingToken) }

@@ -83,7 +83,7 @@ struct ConfigurationTests {
     @Test func aCallDuringTheStartRunsAfterTheWaitingCalls() async throws {
         let (exponea, order) = (Exponea(), Lock([Int]()))
         exponea.perform { [unowned exponea] _ in
-            // More calls than may wait for the start.
+            // More calls may wait during the start than before it.
             for _ in 0..<1_000 { exponea.perform { _ in } }
             exponea.perform { _ in order.withLock { $0.append(3) } }
             order.withLock { $0.append(1) }

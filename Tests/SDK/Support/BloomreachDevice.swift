@@ -115,7 +115,7 @@ extension TransportRequest {
     package var text: String { String(decoding: body, as: UTF8.self) }
 }
 
-/// Returns the code of the error that `body` throws; nil if it does not throw.
+/// Returns the code of the `CountersignError` that `body` throws; nil for another error or no error.
 package func code(_ body: () async throws -> Void) async -> CountersignError.Code? {
     do {
         try await body()

@@ -35,7 +35,7 @@ package final class LocationBench: Sendable {
         }
     }
 
-    /// The configuration of Transistorsoft's documentation, with its own names.
+    /// A configuration with the addresses of Transistorsoft's documentation.
     package var configuration: LocationConfiguration {
         var configuration = LocationConfiguration()
         configuration.http.url = "https://app.your.server.com/users/locations"

@@ -41,7 +41,7 @@ struct CommandLineProgramTests {
         #expect(recorded.talk == "countersign: taken\n  choose another\n")
     }
 
-    @Test func anyOtherErrorIsAFailure() async {
+    @Test func anErrorThatIsNotACommandErrorIsAFailure() async {
         let recorded = RecordedIO()
         #expect(await recorded.run("fail", commands: [Self.failing(with: CancellationError())]) == .failed)
         #expect(recorded.talk.hasPrefix("countersign: "))

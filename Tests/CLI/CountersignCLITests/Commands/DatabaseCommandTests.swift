@@ -6,7 +6,7 @@ import Testing
 
 /// Commands on a database that gateways share.
 @Suite(
-    .enabled(if: TestEngine.standard == .postgresql, "they need a PostgreSQL: make check ONLY=postgresql"),
+    .enabled(if: TestEngine.standard == .postgresql, "needs PostgreSQL: make check ONLY=postgresql"),
     .timeLimit(.minutes(5)))
 struct DatabaseCommandTests {
     private let place: TestStorage

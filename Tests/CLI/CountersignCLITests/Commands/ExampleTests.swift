@@ -68,7 +68,7 @@ struct ExampleTests {
         """
     }
 
-    /// Creates the users and profiles that the examples need.
+    /// Creates the customers, users, profiles and keys that the examples need.
     private func prepare(_ command: String) async throws {
         if command.hasPrefix("customer") {
             try storeCustomer("user-1", plan: "gold", in: folder.path + "/data")

@@ -9,7 +9,7 @@ import Testing
 
 @testable import CountersignCLI
 
-/// `app`, `write-key`, `key` and `enforcement` on a data directory of their own.
+/// Commands that use a data directory, such as `app` and `key`.
 @Suite(.timeLimit(.minutes(5)))
 struct GatewayCommandTests {
     private let folder = TemporaryFolder()

@@ -100,7 +100,7 @@ struct DemoNetworkTests {
         #expect(waits.withLock { $0.count } == 2)
     }
 
-    @Test func onlyTokensThatReplaceOneCountAsRefreshed() throws {
+    @Test func onlyReplacementTokensCountAsRefreshed() throws {
         _ = try tokens.token(for: "a", reason: .missing)
         #expect(tokens.refreshed == 0)
         _ = try tokens.token(for: "a", reason: .rejected)

@@ -33,7 +33,7 @@ struct TailTests {
         // Creates the app in advance, so that the gateway knows it.
         #expect(try await shell.run("countersign trigger all --keep").status == 0)
         let before = try await counts(url)
-        // A missing token needs no change of the app, so its request is sent once. It marks the end.
+        // A missing token needs no change of the app, so its request is sent once. Its code ends the loop below.
         let others = AuthErrorCode.all.filter { Provocation.all[$0] != nil && $0 != .missingToken }
         let wanted = (others + [.missingToken]).map { String($0.rawValue) }
         let result = try await shell.run(

@@ -100,6 +100,6 @@ struct DataFolderTests {
         for name in ["queue.sqlite", "opted-in", "tokens/tokens.json"] {
             #expect(try mode(name) == 0o600, "\(name)")
         }
-        #expect(try mode("user.json") == 0o644, "user.json sets its own attributes")
+        #expect(try mode("user.json") == 0o644, "the attributes of user.json are set when it is written")
     }
 }

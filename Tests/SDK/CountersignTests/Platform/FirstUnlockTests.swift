@@ -37,7 +37,7 @@ struct FirstUnlockTests {
         #expect(pauses == [1, 2, 4, 8, 16, 32, 60, 60])
         #expect(
             Set(asked.withLock { $0 }.map { ($0 as NSString).lastPathComponent }) == ["reserve"],
-            "closing the queue file would release its locks")
+            "opening and closing the queue file would release SQLite's locks")
         await storage.close()
     }
 

@@ -55,7 +55,7 @@ struct TransportLimitsTests {
             await code { () async throws(HTTPTransportError) in throw HTTPTransportError(.tls, "") } == .tls)
     }
 
-    /// Starts an exchange with a server that does not answer until it is cancelled.
+    /// Starts an exchange that the server leaves unanswered until the exchange is cancelled.
     private func exchangeWithoutAnswer() async throws -> (
         server: ScriptedTransport, transport: InterruptibleTransport, request: TransportRequest,
         exchange: Task<HTTPTransportError.Code?, Never>

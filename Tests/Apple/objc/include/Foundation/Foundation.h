@@ -1,4 +1,4 @@
-// The declarations of Foundation that the façade and its samples use.
+// The declarations of Foundation that Braze+ObjectiveC.swift and its samples use.
 #include <ObjectiveC/NSObject.h>
 #pragma clang assume_nonnull begin
 

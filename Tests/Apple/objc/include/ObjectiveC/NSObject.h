@@ -1,4 +1,4 @@
-// The declarations of the Objective-C runtime that the façade and its samples use.
+// The declarations of the Objective-C runtime that Braze+ObjectiveC.swift and its samples use.
 typedef _Bool BOOL;
 typedef long NSInteger;
 typedef unsigned long NSUInteger;
