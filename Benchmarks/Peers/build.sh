@@ -6,7 +6,7 @@ here="$(cd "$(dirname "$0")" && pwd)"
 mkdir -p "$1"
 out="$(cd "$1" && pwd)"
 share="${SHARE:-/usr/share}"
-# The Python packages of requirements.txt include a Node with node:sqlite.
+# pip of this Python also fetches a Node with node:sqlite, if the system's Node lacks that module.
 python="${PYTHON:-python3}"
 
 # try NAME PROGRAM FUNCTION: FUNCTION builds the peer, which needs PROGRAM, and sets $command.

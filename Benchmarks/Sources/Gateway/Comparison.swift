@@ -3,7 +3,7 @@ import Foundation
 /// Compares the gateway, HAProxy and the servers of `Benchmarks/Peers`, in turns, with the same tokens and bodies.
 ///
 /// Many users send events with random ids, first to an empty log, and again when the log has grown to each of `sizes`.
-/// With one core, the server has that core and `wrk` another. With two cores, both programs share them.
+/// With one core, the server has that core and `wrk` another. With two cores, neither program is bound to a core.
 /// The peers run on one core and with an empty log only. Each peer first passes ``HonestyTest``.
 struct Comparison {
     struct Traffic {
@@ -82,7 +82,7 @@ struct Comparison {
         }
         let fill = Traffic(name: "fill", tokens: .users(24_000), events: 100)
         try load(fill, credentials).fill(gateway, to: size)
-        // With a second core the users of the first traffic already have events.
+        // In later runs the users of the first traffic already have events.
         for traffic in Self.traffics.dropFirst(cores == 1 && size == 0 ? 0 : 1) {
             try measure(traffic, on: cores, candidates, credentials, lines)
         }

@@ -3,7 +3,7 @@ import Foundation
 /// Measures the latency of event requests while four dashboards are open, each with overview, failures and live tail,
 /// and while all events are exported repeatedly.
 ///
-/// Rounds with and without dashboards alternate. Few connections send events, so that they do not delay each other.
+/// Rounds with and without dashboards alternate. Few connections send events, so that requests do not delay each other.
 /// `curl` shares the processors with the gateway.
 struct Dashboards {
     private static let dashboards = 4
@@ -93,7 +93,7 @@ private final class Crowd {
         try repeating("export", ["/apps/bench/events/export"], perMinute: nil)
     }
 
-    /// Ends the processes. Throws if one ended early, because the gateway rejected it.
+    /// Ends the processes. Throws if one ended early, as after a rejected request.
     func leave() throws {
         let areThere = processes.allSatisfy(\.isRunning)
         for process in processes {

@@ -73,7 +73,7 @@ struct HonestyTest {
                 input,
             ])
         let code = try base64URL(Data(contentsOf: URL(fileURLWithPath: output)))
-        // Another user's claims with this user's signature.
+        // The good token's user with a later exp, under the good token's signature.
         let other = base64URL(Data(#"{"sub":"user-1","exp":4102444800}"#.utf8))
         return [
             ("forged", try token("forged")), ("expired", try token("expired")),

@@ -121,7 +121,7 @@ struct Views {
         return count
     }
 
-    /// A script of `wrk`: half of the requests have a valid token, the others each kind of fault, from ten versions of
+    /// A script of `wrk`: 4 of 11 requests have a valid token, the other 7 each another fault, from ten versions of
     /// the app.
     private func traffic(_ writeKey: String, _ own: SigningKey, _ other: SigningKey) throws -> String {
         let now = Int64(Date().timeIntervalSince1970)

@@ -68,7 +68,7 @@ internal import Foundation
         guard isTrue else { fatalError("\(what) failed before the measurement") }
     }
 
-    /// The median CPU time of 15 rounds of about 30 ms, in microseconds an operation.
+    /// The median CPU time of 15 rounds of at least 30 ms, in microseconds an operation.
     @discardableResult
     private static func measure(
         _ name: String, against baseline: Double? = nil, _ operation: () -> Bool

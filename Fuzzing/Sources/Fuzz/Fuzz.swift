@@ -3,8 +3,8 @@ import Foundation
 @testable import CountersignJOSE
 @testable import CountersignJSON
 
-/// libFuzzer's entry point. The first byte selects the parser of the rest. The first SUB bytes become runs of combining
-/// marks.
+/// libFuzzer's entry point. The first byte selects the parser of the rest. The first two SUB bytes become runs of
+/// combining marks.
 @c(LLVMFuzzerTestOneInput)
 public func fuzzOne(_ data: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
     guard let data, count > 0 else { return 0 }

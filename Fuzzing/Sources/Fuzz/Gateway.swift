@@ -134,7 +134,7 @@ private func fuzzReading(_ bytes: [UInt8]) {
     precondition(((try? call.member("from", longest: longest)) ?? nil)?.utf8.count ?? 0 <= longest)
 }
 
-/// Fuzzes the query parameters of each admin route.
+/// Fuzzes query parameters against the declaration of an admin route.
 private func fuzzParameters(_ bytes: [UInt8]) {
     let text = String(decoding: bytes, as: UTF8.self)
     let operation = AdminRoute(
@@ -215,7 +215,7 @@ private func applyChanges(of root: JSONNode) throws {
         try check(connection)
         let found = try properties(connection)
         for (id, property) in known where id != own {
-            precondition(found[id] == property, "somebody else changed an identified customer")
+            precondition(found[id] == property, "a request changed another identified customer")
         }
         known = found
     }
@@ -243,7 +243,7 @@ private func check(_ connection: SQLiteConnection) throws {
             + "GROUP BY customer_id HAVING count(*) > 1)", 0, "two hard ids")
     try expect(
         "SELECT count(*) FROM customer_identifier WHERE customer_id NOT IN (SELECT id FROM customer)", 0,
-        "an id of nobody")
+        "an id without a customer")
     let pair = "coalesce(sum(length(CAST(name AS BLOB)) + length(CAST(value AS BLOB))), 0)"
     let kept = """
         (SELECT \(pair) FROM customer_identifier) + (SELECT \(pair) FROM customer_property)

@@ -178,7 +178,7 @@ enum BurstScenario {
         return (client, clock.uptime - start)
     }
 
-    /// Returns the number of dropped events if the queue file is locked and the queue may hold only as many as memory.
+    /// Locks the queue file, and limits the queue to as many events as memory. Returns the number of dropped events.
     private static func control(_ workshop: Workshop) async throws -> Int {
         let directory = workshop.directory.appendingPathComponent("burst-control")
         let folder = directory.appendingPathComponent("default")

@@ -1,6 +1,6 @@
 internal import Foundation
 
-/// A small mounted file system. A file fills all its space.
+/// A small mounted file system, which a file can fill.
 struct Disk {
     enum Kind: String, CaseIterable {
         case tmpfs, ext4

@@ -123,15 +123,16 @@ struct LeavingDevice {
     }
 }
 
-/// I1 to I4: devices die while users change. Checks the user, the user's token and the acknowledged events at the next start.
+/// I1 to I4: users change during kills, a stop, and failing fsync. I3 checks only that another process does not hang.
+/// The other scenarios check the user, the acknowledged events and, except I4, the user's token at the next start.
 enum IdentityScenario {
     /// The files of a device, compared with its journal.
     private struct Account {
         var acknowledged = 0
         var lost = 0
-        /// 1 if the next start has a user that the device cannot have had.
+        /// 1 if the next start has neither the last acknowledged user nor a later one.
         var strangers = 0
-        /// 1 if the token of the user at the next start is missing.
+        /// 1 if the next start has the last acknowledged user, but not that user's token.
         var tokensLost = 0
 
         static func + (left: Account, right: Account) -> Account {
@@ -228,7 +229,7 @@ enum IdentityScenario {
         return isGood
     }
 
-    /// I1: a device is killed soon after `identify` and `logOut`. Control: files of identity and tokens begin empty.
+    /// I1: a device is killed soon after `identify` and `logOut`. Control: writes of identity and tokens are dropped.
     static func kills(rounds: Int) async throws -> Bool {
         let workshop = try Workshop()
         let faults = try Library.build("Torture/Faults/faults.c", in: workshop.directory)
@@ -251,7 +252,7 @@ enum IdentityScenario {
     }
 
     /// I2: a device that starts anonymously and a device with locations are killed while another process locks the queue
-    /// file. Control: the log is not written.
+    /// file. Control: the write-ahead log is not written.
     static func busy(rounds: Int) async throws -> Bool {
         let workshop = try Workshop()
         let faults = try Library.build("Torture/Faults/faults.c", in: workshop.directory)
@@ -305,7 +306,7 @@ enum IdentityScenario {
         return Account(acknowledged: acknowledged, lost: max(0, acknowledged - kept))
     }
 
-    /// I4: from a random call on every fsync fails, and then the power fails. Control: fsync succeeds and does nothing.
+    /// I4: after a random call, every fsync fails, and then the power fails. Control: fsync succeeds and does nothing.
     static func fsync(rounds: Int) async throws -> Bool {
         let workshop = try Workshop()
         let faults = try Library.build("Torture/Faults/faults.c", in: workshop.directory)

@@ -3,7 +3,7 @@ struct Scenario: Sendable {
     let name: String
     let summary: String
     let rounds: Int
-    /// Runs a number of rounds. Returns whether no event was lost or duplicated and the control failed.
+    /// Runs a number of rounds. Returns whether the scenario's checks passed.
     let run: @Sendable (Int) async throws -> Bool
 
     static let all = [

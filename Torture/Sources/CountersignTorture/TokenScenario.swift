@@ -40,7 +40,7 @@ enum TokenScenario {
         let tokens = begins.reduce(0) { $0 + 1 + (clock.uptime - $1) / TimeInterval(lifetime) }
         for process in processes { workshop.kill(process) }
         let lines = try Journal.lines(workshop.journal)
-        // A device that has to log in cannot drain.
+        // Drains nothing if a device had to log in, because that device cannot drain.
         for number in 0..<devices where !lines.contains("login -") {
             let process = try start(number, workshop, mode: "drain")
             process.waitUntilExit()
