@@ -12,8 +12,8 @@ func unsafeFlag(_ flag: String, in configuration: BuildConfiguration) -> [SwiftS
         ? [] : [.unsafeFlags([flag], .when(configuration: configuration))]
 }
 
-/// Swift 6.3's cross-module optimizer crashes (DeadFunctionAndGlobalElimination) in an executable over the
-/// gateway's targets.
+/// Swift 6.3's cross-module optimizer crashes (DeadFunctionAndGlobalElimination) for an executable that links
+/// the gateway's targets.
 let optimization =
     unsafeFlag("-disable-cmo", in: .release)
     // Overlapping accesses are found when compiling and, at run time, by debug builds, which run all tests. In a
@@ -46,8 +46,8 @@ let optionalFeatures: [SwiftSetting] =
     (hasNATS ? [.define("NATS")] : []) + (hasPostgreSQL ? [.define("POSTGRESQL")] : [])
 
 let systemLibraries: [Target] = [
-    // System libraries, from the distribution. SQLite and zlib are the platform's own wherever the SDK runs:
-    // pkg-config would hand an iOS build the paths of the Mac that it runs on.
+    // System libraries. SQLite and zlib belong to each platform of the SDK, so they are found without pkg-config,
+    // which would give a build for iOS the paths of the Mac.
     .systemLibrary(name: "CSQLite", path: "Sources/CShims/CSQLite"),
     .systemLibrary(
         name: "COpenSSL", path: "Sources/CShims/COpenSSL", pkgConfig: "openssl",
@@ -96,7 +96,7 @@ let sdk: [Target] = [
         dependencies: ["CountersignCore", "CountersignSQLite", "CountersignTransport"],
         path: "Sources/SDK/CountersignDelivery", resources: [.copy("PrivacyInfo.xcprivacy")],
         swiftSettings: strict),
-    // Signed users.
+    // Events of users, sent with the user's token.
     .target(
         name: "Countersign",
         dependencies: ["CountersignCore", "CountersignDelivery", "CountersignTransport"],
@@ -107,14 +107,14 @@ let sdk: [Target] = [
         dependencies: ["CountersignCore", "CountersignDelivery", "CountersignTransport"],
         path: "Sources/SDK/CountersignBloomreach", resources: [.copy("PrivacyInfo.xcprivacy")],
         swiftSettings: strict),
-    // Apart from the others, so that only an app that records locations refers to Core Location.
+    // A separate target, so that only an app that records locations refers to Core Location.
     .target(
         name: "CountersignLocations",
         dependencies: ["CountersignCore", "CountersignDelivery", "CountersignTransport"],
         path: "Sources/SDK/CountersignLocations", resources: [.copy("PrivacyInfo.xcprivacy")],
         swiftSettings: strict),
 
-    // The names of other vendors' SDKs.
+    // The APIs of other vendors' SDKs, under the vendors' names.
     .target(
         name: "BrazeCompat",
         dependencies: ["Countersign", "CountersignCore", "CountersignDelivery", "CountersignTransport"],
@@ -195,7 +195,7 @@ let gateway: [Target] = [
         ],
         path: "Sources/Gateway/GatewayHTTP",
         swiftSettings: strict),
-    // Storage on disk, and all SQL.
+    // Storage in SQLite and files, and the SQL that PostgreSQL shares with SQLite.
     .target(
         name: "GatewayStorage",
         dependencies: [
@@ -278,7 +278,7 @@ let gateway: [Target] = [
 ]
 
 let tests: [Target] = [
-    // Helpers of the tests: of all, of the SDK, of the gateway.
+    // Helpers of all tests, of the SDK's tests, and of the gateway's tests.
     .target(
         name: "TestSupport", dependencies: ["CountersignCore"], path: "Tests/Support", swiftSettings: strict),
     .target(
@@ -342,7 +342,7 @@ let tests: [Target] = [
             "CountersignConsumer", "CountersignCore", "CountersignCrypto", "CountersignTesting",
             "CountersignTransport",
         ], path: "Tests/SDK/CountersignConsumerTests", swiftSettings: strict),
-    // The scenarios of Conformance, by the SDK's clients.
+    // The scenarios of Conformance, run with the SDK's clients.
     .testTarget(
         name: "ConformanceTests",
         dependencies: [
@@ -363,7 +363,7 @@ let tests: [Target] = [
             "BrazeCompat", "Countersign", "CountersignCore", "CountersignDelivery", "CountersignGateway",
             "CountersignGatewayTesting", "CountersignTesting", "CountersignTransport", "TestSupport",
         ], path: "Tests/SDK/BrazeCompatTests", swiftSettings: strict),
-    // The samples of the vendor's documentation, each in a module of its own since all name their class alike.
+    // Samples of Bloomreach's documentation. Each has its own module, because their classes have the same name.
     .plugin(name: "ObjCNames", capability: .buildTool()),
     .target(
         name: "ExponeaSampleToken", dependencies: ["ExponeaCompat"], path: "Tests/SDK/ExponeaSamples/Token",
@@ -465,7 +465,7 @@ let package = Package(
     name: "countersign",
     platforms: [.macOS(.v13), .iOS(.v15)],
     products: [
-        // An app with its own network or clock, and a test, imports CountersignTransport too.
+        // CountersignTransport is for apps and tests that replace the HTTP transport or the clock.
         .library(name: "Countersign", targets: ["Countersign", "CountersignTransport"]),
         .library(name: "CountersignBloomreach", targets: ["CountersignBloomreach", "CountersignTransport"]),
         .library(name: "CountersignLocations", targets: ["CountersignLocations", "CountersignTransport"]),

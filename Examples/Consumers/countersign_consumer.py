@@ -274,7 +274,7 @@ def _persistently(ask, stopping=None):
 
 def _check(answer, *names):
     if not isinstance(answer, dict) or any(name not in answer for name in names):
-        raise ConsumerError("unexpected_answer", "this is not a response of such a gateway; check the address")
+        raise ConsumerError("unexpected_answer", "the response is not a gateway's; check the address")
 
 
 class _Gateway:

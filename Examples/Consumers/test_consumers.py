@@ -45,7 +45,7 @@ BROKEN = "BROKEN"
 
 
 class Gateway(http.server.ThreadingHTTPServer):
-    """Answers requests with the responses of the script, in order. Answers acknowledgements and releases with `settlements`, or {}."""
+    """Answers polls and GET with the script's responses, and other requests with `settlements`, then {}."""
 
     daemon_threads = True
 
