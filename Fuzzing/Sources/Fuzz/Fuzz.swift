@@ -29,7 +29,7 @@ private func spent(_ kind: UInt8, _ bytes: [UInt8]) -> Double {
 
 private func cpuSeconds() -> Double {
     var time = timespec()
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time)
     return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
 }
 

@@ -55,7 +55,7 @@ private func fuzzNative(_ bytes: [UInt8], isSingle: Bool) {
         let decoder = try? parsers.parseEvents(
             request, isolate: { if !isSingle { $0.isolateElements(of: ["batch"], times: ["timestamp"]) } },
             { root, events throws(RejectedBody) in
-                try NativeDecoder(root, single: isSingle ? .track : nil, events)
+                try NativeDecoder(root, single: isSingle ? .track : nil, events, isKnown: { _ in true })
             })
     else { return }
     let contents = decoder.events
@@ -70,7 +70,7 @@ private func fuzzBraze(_ bytes: [UInt8]) {
     guard
         let decoder = try? parsers.parseEvents(
             request, isolate: { $0.isolateElements(of: ["events", "attributes"], times: ["time"]) },
-            { root, events throws(RejectedBody) in try BrazeDecoder(root, events) })
+            { root, events throws(RejectedBody) in try BrazeDecoder(root, events, isKnown: { _ in true }) })
     else { return }
     let contents = decoder.events
     check(contents.events, in: request.body)
