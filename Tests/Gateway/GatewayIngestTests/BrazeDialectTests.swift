@@ -100,6 +100,10 @@ struct BrazeDialectTests {
         // The body of a request with an unknown API key is not read.
         let unread = connection.post("{", path: "/api/v3/data", headers: ["X-Braze-Api-Key": "nobody"])
         #expect(unread?.json["code"] as? String == "invalid_api_key")
+        // Nor are the events of a body with an unknown key.
+        let undecoded = connection.post(
+            #"{"api_key":"nobody","events":{}}"#, path: "/api/v3/data", headers: [:])
+        #expect(undecoded?.json["code"] as? String == "invalid_api_key")
         let bad = connection.post(
             #"{"events":{}}"#, path: "/api/v3/data", headers: ["X-Braze-Api-Key": fixture.writeKey])
         #expect(bad?.json["code"] as? String == "invalid_batch")

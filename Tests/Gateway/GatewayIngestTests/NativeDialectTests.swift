@@ -112,6 +112,10 @@ struct NativeDialectTests {
         }
         let unread = connection.post("{", headers: ["X-Write-Key": "wk_nobody"])
         #expect(unread?.json["code"] as? String == "invalid_write_key", "the body is not read")
+        for body in [#"{"writeKey":"wk_nobody","batch":{}}"#, #"{"batch":{}}"#] {
+            let undecoded = connection.post(body, headers: [:])
+            #expect(undecoded?.json["code"] as? String == "invalid_write_key", "events are not decoded")
+        }
     }
 
     @Test func unknownAndDifferentCredentialsAreRejected() throws {

@@ -13,7 +13,10 @@ struct BrazeDecoder {
     private let device: String?
     private var derived: DerivedMessageIDs
 
-    init(_ root: JSONNode, _ events: DecodedEvents) throws(RejectedBody) {
+    /// Decodes no events if `isKnown` is false for the body's key, so that such a request costs little time.
+    init(
+        _ root: JSONNode, _ events: DecodedEvents, isKnown: (_ apiKey: String?) -> Bool
+    ) throws(RejectedBody) {
         guard root.kind == .object else { throw .invalid("the body must be a JSON object") }
         self.events = events
         let request = events.request
@@ -25,6 +28,7 @@ struct BrazeDecoder {
         let hasDevice = !events.faults.haveReplaced(["device_id"], of: root, at: whole, in: request.body)
         device = hasDevice ? EventIdentifier(root["device_id"]).text : nil
         derived = DerivedMessageIDs(namespace: device ?? "")
+        guard isKnown(apiKey) else { return }
         for holder in [root, root["respond_with"]] {
             note(EventIdentifier(holder?["user_id"]))
             note(EventIdentifier(holder?["external_id"]))

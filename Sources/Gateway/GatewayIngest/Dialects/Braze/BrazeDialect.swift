@@ -54,7 +54,11 @@ package struct BrazeDialect: Dialect {
         if let header, path.apps.app(writeKey: header) == nil { throw Self.unknownKey(request) }
         let contents = try path.parsers.parseEvents(
             request, isolate: { $0.isolateElements(of: ["events", "attributes"], times: ["time"]) }
-        ) { root, events throws(RejectedBody) in try BrazeDecoder(root, events) }
+        ) { root, events throws(RejectedBody) in
+            try BrazeDecoder(
+                root, events,
+                isKnown: { header != nil || $0.flatMap(path.apps.app(writeKey:)) != nil })
+        }
         if let header, let body = contents.apiKey, !header.utf8.elementsEqual(body.utf8) {
             throw request.failure(400, "invalid_credentials", "X-Braze-Api-Key and api_key differ")
         }

@@ -10,7 +10,10 @@ struct NativeDecoder {
     /// The device's clock when the request was sent, in seconds since 1970.
     let sentAt: Double?
 
-    init(_ root: JSONNode, single: EventKind?, _ events: DecodedEvents) throws(RejectedBody) {
+    /// Decodes no events if `isKnown` is false for the body's write key, so that such a request costs little time.
+    init(
+        _ root: JSONNode, single: EventKind?, _ events: DecodedEvents, isKnown: (_ writeKey: String?) -> Bool
+    ) throws(RejectedBody) {
         guard root.kind == .object else { throw .invalid("the body must be a JSON object") }
         self.events = events
         let request = events.request
@@ -19,6 +22,7 @@ struct NativeDecoder {
             guard let text = key.string else { throw .invalid("writeKey must be a string") }
             writeKey = text
         }
+        guard isKnown(writeKey) else { return }
         let first = single == nil ? root["batch"]?.elements.first { _ in true } : root
         request.context.client = ClientInfo(context: first?["context"])
         if let single {

@@ -111,7 +111,11 @@ package struct NativeDialect: Dialect {
                     body.clearTimes(["timestamp"], at: body.root)
                 }
             }
-        ) { root, events throws(RejectedBody) in try NativeDecoder(root, single: single, events) }
+        ) { root, events throws(RejectedBody) in
+            try NativeDecoder(
+                root, single: single, events,
+                isKnown: { (named ?? $0.flatMap(path.apps.app(writeKey:))) != nil })
+        }
         guard let app = named ?? contents.writeKey.flatMap(path.apps.app(writeKey:)) else {
             throw Credentials.unknownWriteKey(request)
         }
