@@ -4,8 +4,7 @@ import Testing
 
 @testable import CountersignJOSE
 
-/// Published examples of JWTs and JWS signatures. Disabled unless the folder with the vectors exists.
-@Suite(.enabled(if: Vectors.exist))
+/// Published and own examples; see Tests/Vectors/README.md.
 struct VectorTests {
     @Test func allVectorsAreRead() {
         #expect(Vectors.jwtExamples.count == 30 && Vectors.signatures.count == 20)
