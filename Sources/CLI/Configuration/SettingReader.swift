@@ -81,8 +81,10 @@ struct SettingReader {
                 throw CommandError(.usage, "\(found.setting.name) (\(found.origin.text)): \(error.text)")
             }
         }
-        if let tls = configuration.tls, tls.certificatePath.isEmpty || tls.keyPath.isEmpty {
-            throw CommandError(.usage, "HTTPS needs both tls-certificate and tls-key")
+        let certificates = configuration.tls?.all ?? []
+        if certificates.contains(where: { $0.certificatePath.isEmpty || $0.keyPath.isEmpty }) {
+            throw CommandError(
+                .usage, "HTTPS needs both tls-certificate and tls-key, with the same number of files")
         }
         if configuration.database != nil {
             try checkDatabase(found)

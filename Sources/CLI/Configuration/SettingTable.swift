@@ -61,14 +61,19 @@ enum SettingTable {
         ) { $0.adminPort = UInt16(clamping: Int($1) ?? 0) },
         Setting(
             "tls-certificate", .path("PATH"),
-            help: "PEM file with the certificate and its chain; serves HTTPS"
-        ) { configuration, path in tls(&configuration) { $0.certificatePath = path } },
-        Setting("tls-key", .path("PATH"), help: "PEM file with the certificate's private key") {
-            configuration, path in tls(&configuration) { $0.keyPath = path }
-        },
+            help:
+                "PEM file with the certificate and its chain; serves HTTPS; several names: several files, comma-separated"
+        ) { tls(&$0, \.certificatePath, $1) },
         Setting(
-            "tls-key-password", .text("TEXT"), isSecret: true, help: "password of the private key"
-        ) { configuration, password in tls(&configuration) { $0.keyPassword = password } },
+            "tls-key", .path("PATH"),
+            help: "PEM file with the private key; one for each certificate, in their order"
+        ) { tls(&$0, \.keyPath, $1) },
+        Setting(
+            "tls-key-password", .text("TEXT"), isSecret: true, help: "password of the private keys"
+        ) { configuration, password in
+            configuration.tls = configuration.tls ?? TLSFiles(certificatePath: "", keyPath: "")
+            configuration.tls?.keyPassword = password
+        },
         Setting(
             "public-url", .text("URL"),
             help: "where clients reach the gateway, such as https://collect.example: the issuer of its tokens"
@@ -121,11 +126,20 @@ enum SettingTable {
         },
     ]
 
+    /// Sets one path of each certificate from a comma-separated list.
     private static func tls(
-        _ configuration: inout GatewayConfiguration, _ change: (inout TLSFiles) -> Void
+        _ configuration: inout GatewayConfiguration, _ path: WritableKeyPath<TLSFiles, String>, _ list: String
     ) {
-        var files = configuration.tls ?? TLSFiles(certificatePath: "", keyPath: "")
-        change(&files)
+        let none = TLSFiles(certificatePath: "", keyPath: "")
+        var files = configuration.tls ?? none
+        for (index, text) in list.split(separator: ",", omittingEmptySubsequences: false).enumerated() {
+            guard index > 0 else {
+                files[keyPath: path] = String(text)
+                continue
+            }
+            if files.others.count < index { files.others.append(none) }
+            files.others[index - 1][keyPath: path] = String(text)
+        }
         configuration.tls = files
     }
 

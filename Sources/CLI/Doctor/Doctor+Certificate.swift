@@ -7,8 +7,7 @@ extension Doctor {
 
     /// Empty if the gateway serves HTTP.
     var certificate: [Finding] {
-        guard let files = configuration.tls else { return [] }
-        return [certificate(files)]
+        (configuration.tls?.all ?? []).map(certificate)
     }
 
     private func certificate(_ files: TLSFiles) -> Finding {

@@ -2,6 +2,8 @@
 
 #include <openssl/err.h>
 #include <openssl/pem.h>
+#include <openssl/x509v3.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define LONGEST_CHAIN 16
@@ -82,6 +84,43 @@ SSL_CTX *countersign_tls_context(
     // Clients resume sessions with tickets, which take no memory here.
     SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
     return context;
+}
+
+static int has_name(const SSL_CTX *context, const char *name) {
+    return X509_check_host(SSL_CTX_get0_certificate(context), name, 0, 0, NULL) == 1;
+}
+
+// Chooses the first certificate for the name that the client sends (RFC 6066, section 3), or else the first of all.
+static int choose_certificate(SSL *tls, int *alert, void *others) {
+    (void)alert;
+    const char *name = SSL_get_servername(tls, TLSEXT_NAMETYPE_host_name);
+    if (!name || has_name(SSL_get_SSL_CTX(tls), name)) return SSL_TLSEXT_ERR_OK;
+    for (SSL_CTX **other = others; *other; other++)
+        if (has_name(*other, name)) {
+            SSL_set_SSL_CTX(tls, *other);
+            break;
+        }
+    return SSL_TLSEXT_ERR_OK;
+}
+
+static void free_others(void *parent, void *others, CRYPTO_EX_DATA *data, int index, long number, void *argument) {
+    (void)parent, (void)data, (void)index, (void)number, (void)argument;
+    for (SSL_CTX **other = others; other && *other; other++) SSL_CTX_free(*other);
+    free(others);
+}
+
+int countersign_tls_add(SSL_CTX *context, SSL_CTX *const *others, int count) {
+    static int index = -1;
+    if (index < 0) index = SSL_CTX_get_ex_new_index(0, NULL, NULL, NULL, free_others);
+    SSL_CTX **kept = calloc((size_t)count + 1, sizeof *kept);
+    if (!kept || index < 0 || !SSL_CTX_set_ex_data(context, index, kept)) {
+        free(kept);
+        return 0;
+    }
+    memcpy(kept, others, (size_t)count * sizeof *kept);
+    SSL_CTX_set_tlsext_servername_callback(context, choose_certificate);
+    SSL_CTX_set_tlsext_servername_arg(context, kept);
+    return 1;
 }
 
 void countersign_tls_context_free(SSL_CTX *context) { SSL_CTX_free(context); }

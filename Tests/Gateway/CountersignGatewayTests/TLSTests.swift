@@ -31,8 +31,8 @@ struct TLSTests {
     private func makeCertificate(_ name: String, key: String, certificate: String) throws {
         let made = try run(
             "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
-            "-days", "2", "-subj", "/CN=\(name)", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key,
-            "-out", certificate)
+            "-days", "2", "-subj", "/CN=\(name)", "-addext",
+            "subjectAltName=IP:127.0.0.1,DNS:\(name).example", "-keyout", key, "-out", certificate)
         try #require(made.status == 0)
     }
 
@@ -44,6 +44,38 @@ struct TLSTests {
             try GatewayFixture(enforcement: .disabled) { $0.tls = files }
         }
         #expect(error?.reason.hasSuffix("the chain has more than 16 certificates") == true)
+    }
+
+    @Test func aClientGetsTheCertificateOfTheNameThatItSends() throws {
+        var files = files
+        for name in ["second", "third"] {
+            let other = TLSFiles(
+                certificatePath: folder.appendingPathComponent(name + ".pem").path,
+                keyPath: folder.appendingPathComponent(name + ".key").path)
+            try makeCertificate(name, key: other.keyPath, certificate: other.certificatePath)
+            files.others.append(other)
+        }
+        try makeCertificate("first", key: key, certificate: certificate)
+        let fixture = try GatewayFixture(enforcement: .disabled) { $0.tls = files }
+        let port = fixture.gateway.port
+        func status(_ name: String, _ certificate: String) throws -> Int32 {
+            try run(
+                "curl", "-sS", "--cacert", certificate, "--resolve", "\(name):\(port):127.0.0.1",
+                "https://\(name):\(port)/livez"
+            ).status
+        }
+        let names = ["first", "second", "third"]
+        for name in names {
+            for (other, path) in zip(names, files.all.map(\.certificatePath)) {
+                #expect((try status("\(name).example", path) == 0) == (other == name), "\(name) \(other)")
+            }
+        }
+        let address = "https://127.0.0.1:\(port)/livez"
+        #expect(try run("curl", "-sS", "--cacert", certificate, address).status == 0)
+        let last = files.others[1]
+        try makeCertificate("third", key: last.keyPath, certificate: last.certificatePath)
+        fixture.gateway.reload()
+        #expect(try status("third.example", last.certificatePath) == 0)
     }
 
     /// OpenSSL processes any number of key updates within one read.

@@ -73,7 +73,7 @@ package final class TLSCertificates: @unchecked Sendable {
     }
 
     private static func signatures(_ files: TLSFiles) -> [String] {
-        [files.certificatePath, files.keyPath].map { path in
+        files.all.flatMap { [$0.certificatePath, $0.keyPath] }.map { path in
             var status = stat()
             guard stat(path, &status) == 0 else { return "none" }
             #if canImport(Darwin)
@@ -86,6 +86,22 @@ package final class TLSCertificates: @unchecked Sendable {
     }
 
     private static func load(_ files: TLSFiles) throws(GatewayError) -> OpaquePointer {
+        var contexts: [OpaquePointer?] = []
+        do throws(GatewayError) {
+            for files in files.all { contexts.append(try loadOne(files)) }
+        } catch {
+            for context in contexts { countersign_tls_context_free(context) }
+            throw error
+        }
+        guard let first = contexts.removeFirst() else { throw GatewayError(.invalid, "no certificate") }
+        guard contexts.isEmpty || countersign_tls_add(first, contexts, Int32(contexts.count)) != 0 else {
+            for context in contexts + [first] { countersign_tls_context_free(context) }
+            throw GatewayError(.invalid, "there is not enough memory for the certificates")
+        }
+        return first
+    }
+
+    private static func loadOne(_ files: TLSFiles) throws(GatewayError) -> OpaquePointer {
         func read(_ path: String) throws(GatewayError) -> [CChar] {
             guard let data = FileManager.default.contents(atPath: path) else {
                 throw GatewayError(.invalid, "cannot read \(path)")

@@ -132,6 +132,18 @@ public struct TLSFiles: Sendable {
     public var keyPath: String
     /// The password of the private key; nil when the key is not encrypted.
     public var keyPassword: String?
+    /// Certificates for other names. A client that sends a name (SNI) gets the first certificate for it. Empty by default.
+    public var others: [TLSFiles] = []
+
+    /// This certificate and the others. The password applies to all keys.
+    package var all: [TLSFiles] {
+        [self]
+            + others.map { other in
+                TLSFiles(
+                    certificatePath: other.certificatePath, keyPath: other.keyPath,
+                    keyPassword: other.keyPassword ?? keyPassword)
+            }
+    }
 
     /// - Parameters:
     ///   - certificatePath: The certificate chain, as PEM.
