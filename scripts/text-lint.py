@@ -8,11 +8,8 @@ object files of a debug build refer to, so it does not depend on the form of the
 
     scripts/text-lint.py            checks every target below, after `swift build`
     scripts/text-lint.py --all      lists the uses in files with exceptions too
-
-BUILD is another folder of object files: BUILD=.build-nats/debug after a build with COUNTERSIGN_NATS=1.
 """
 
-import os
 import re
 import shutil
 import struct
@@ -21,7 +18,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-BUILD = ROOT / os.environ.get("BUILD", ".build/debug")
+BUILD = ROOT / ".build/debug"
 TARGETS = [
     "CountersignCore", "CountersignCrypto", "CountersignJSON", "CountersignJOSE", "GatewayModel", "GatewayHTTP",
     "GatewayStorage", "GatewayPostgreSQL", "GatewayObservability", "GatewayIngest", "GatewayDelivery",
