@@ -69,7 +69,7 @@ enum Vectors {
         var testDescription: String { id }
     }
 
-    static let folder = URL(fileURLWithPath: #filePath).appendingPathComponent("../../../../Vectors")
+    static let folder = URL(fileURLWithPath: #filePath).appendingPathComponent("../../../Vectors")
         .standardizedFileURL
 
     static let jwtExamples: [JWTExample] = lines("jwt_examples.jsonl").map { line in

@@ -91,7 +91,7 @@ struct ProjectDirectoryTests {
 
     @Test(arguments: [
         (ProjectItem.Kind.inAppMessage, "no JSON", "JSON"),
-        (.inAppMessage, "[]", "it must"),
+        (.inAppMessage, "[]", "the item must"),
         (.inAppMessage, #"{"id":"","trigger":{"event_type":"x"}}"#, "id must"),
         (.inAppMessage, #"{"id":"m"}"#, "trigger must"),
         (.inAppMessage, #"{"id":"m","trigger":{}}"#, "trigger.event_type must"),

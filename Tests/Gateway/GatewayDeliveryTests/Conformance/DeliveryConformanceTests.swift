@@ -192,7 +192,8 @@ struct DeliveryConformanceTests {
         #expect(left.map(\.messageID) == (holds ? ["held"] : []))
         #expect(missed.names.withLock { $0 } == (holds ? [try bench.id.name] : []))
         let consumers = bench.storage.openConsumers(with: store, now: { now })
-        #expect(try consumers.find(try bench.id).gap.isOpen)
+        // Event files begin with the oldest stored event, so nothing before it counts as missed.
+        #expect(try consumers.find(try bench.id).gap.isOpen == (way.kind != .file))
     }
 
     private final class MissedEvents: GatewayObserver {
