@@ -1,6 +1,7 @@
 """Tests packaging/nginx.conf and packaging/haproxy.cfg in front of a gateway, and packaging/cluster in front of two, of
-which one is killed. Only ports, paths, nginx's user and the operators' address (127.0.0.3) differ from the files."""
+which one is killed. Only ports, paths, nginx's user, the logs and the operators' address (127.0.0.3) differ from the files."""
 
+import contextlib
 import getpass
 import grp
 import http.client
@@ -12,6 +13,7 @@ import socket
 import ssl
 import subprocess
 import time
+from collections import Counter, defaultdict
 
 from .common import ROOT, SYSTEM_PATH, certify, free_port, output, parse, until
 from .gateway import Gateway
@@ -23,6 +25,33 @@ FORBIDDEN = """/admin /admin/ /admin/api/setup //admin/api/setup /x/../admin/api
     /metrics/?x /%6detrics /metrics%2F""".split()
 # Regular expressions of the lines in which a file of packaging/cluster may differ from the file for one gateway.
 DIFFERENCES = {"nginx.conf": "least_conn;|server 127", "haproxy.cfg": "balance|retries|option redispatch|default-server|server gateway"}
+
+# Requests that parsers may read differently: templates, and the parts that replace PART. ~ is CR LF. HIDDEN is a request of SIZE bytes.
+# It ends the body if the body has LONG bytes, and follows the body if the body has 5 bytes. The first case is valid.
+POST, HOST = "POST PATH HTTP/1.1~HOST~", "Host: collect.example"
+CORPUS = (
+    ([POST + "PART~~0~~HIDDEN", "get PATH HTTP/1.1~HOST~PART~~0~~HIDDEN"], r"""CL: 5 | CL: LONG | CL: 5~CL: LONG | CL: LONG~CL: 5 | CL: 5, LONG
+CL: LONG~CL: LONG | CL: LONG, LONG | CL: | CL: +LONG | CL: -5 | CL: 0LONG | CL: 0x5 | CL: 5\x20LONG | CL: LONG\x20\t | CL: 5\x00 | CL: 5;a
+CL : LONG | CL\t: LONG | CL:~ LONG | CL: 5\nX: y | CL: 18446744073709551621 | CL: 5\rX: y | X: y\nCL: LONG | X: y\rCL: LONG | TE: chunked~CL: 5
+CL: LONG~Connection: CL | CL: LONG~Expect: 100-continue | CL: LONG~Connection: Host, X-Forwarded-For | TE: chunked~Connection: TE~CL: LONG
+TE: chunked~Expect: 100-continue | CL: LONG~Connection: Upgrade, HTTP2-Settings~Upgrade: h2c~HTTP2-Settings: AAAA | Content_Length: LONG
+TE: chunked~Connection: Upgrade~Upgrade: websocket"""),
+    ([POST + "PART~~0~~HIDDEN", POST + "CL: LONG~PART~~0~~HIDDEN", "POST PATH HTTP/1.0~HOST~Connection: keep-alive~PART~~0~~HIDDEN"],
+     r"""TE: chunked | TE: Chunked | TE: xchunked | TE: identity | TE: chunked, identity | TE: identity, chunked | TE: gzip, chunked | TE: | TE
+TE: chunked, chunked | TE: chunked;q=1 | TE: "chunked" | TE: chunked, | TE:\tchunked\t | TE: \x0bchunked | TE: chunked\x00 | TE: chun\x00ked
+TE : chunked | TE\t: chunked | TE:~ chunked | \x20TE: chunked | Transfer_Encoding: chunked | X: y~ TE: chunked | X: y\nTE: chunked
+X: y\rTE: chunked | TE: chunked\nX: y | TE: chunked\rX: y | TE: chunked~TE: identity | TE: identity~TE: chunked | TE: chunked~TE: chunked"""),
+    ([POST + "TE: chunked~~PART~HIDDEN~0~~"], r"""SIZE | 0xSIZE | +SIZE | -SIZE | 000000000000000000SIZE | \x20SIZE | SIZE\x20 | SIZE\t | -1 | 0
+SIZE\x00 | ~SIZE | SIZE\r | SIZE\n | SIZE;a=b | SIZE;a="b;c" | SIZE;a="~" | SIZE;a="\n" | SIZE;a\rb | SIZE;a\nb | SIZE;\n | SIZE; | SIZE ;a
+SIZE;a\x00 | 100000000000000SIZE | FFFFFFFFFFFFFFFF | 8000000000000000 | 0~X: y"""),
+    ([POST + "TE: chunked~~SIZE~HIDDENPART"], r"""0~~ | \n0~~ | \r0~~ | XX0~~ | ~0\n\n | ~0~\n | ~0\n~ | ~0000000000000000000~~ | ~0;a="~~ | ~-0~~
+~0~CL: 5~~ | ~0~TE: chunked~~ | ~0~ folded~~ | ~0~X: y\n~ | ~0~X: \x00~~ | ~0~X : y~~ | ~0~HIDDEN"""),
+    (["GET PATH HTTP/1.1~PART~~HIDDEN"], r"""HOST~Host: other.example | HOST~HOST | HOST/x | HOST x | Host: a@collect.example | Host: | X: y
+\x20HOST | HOST\x00 | HOST~CL: 4~~body | HOST~Connection: close, Host"""),
+    (["PART~HOST~~HIDDEN"], r"""GET http://other.examplePATH HTTP/1.1 | GET http://collect.examplePATH HTTP/1.1 | GET PATH x HTTP/1.1 | GET PATH
+GET  PATH HTTP/1.1 | GET\tPATH\tHTTP/1.1 | GET PATH\x00 HTTP/1.1 | GET PATH#x HTTP/1.1 | GET PATH?\xff HTTP/1.1 | GET xPATH HTTP/1.1
+~GET PATH HTTP/1.1 | ~~GET PATH HTTP/1.1 | \nGET PATH HTTP/1.1 | \x20GET PATH HTTP/1.1 | GET PATH HTTP/1.1\n | GET PATH HTTP/1.2
+GET PATH HTTP/2.0 | GET PATH http/1.1 | PRI * HTTP/2.0~~SM~~ | OPTIONS * HTTP/1.1 | CONNECT PATH HTTP/1.1 | get PATH HTTP/1.1"""))
 
 
 class Front:
@@ -39,6 +68,10 @@ class Front:
             text = text.replace(old, new)
         (self.folder / self.file).write_text(text)
         self.check()
+
+    def connect(self, client=CLIENT):
+        plain = socket.create_connection(("127.0.0.1", self.port), 60, (client, 0))
+        return ssl.create_default_context(cafile=self.folder / "collect.pem").wrap_socket(plain, server_hostname="collect.example")
 
     def ask(self, path, *options, client=CLIENT):
         """Sends a request with curl from the address `client`. Returns the status, and curl's output with the HTTP version and status."""
@@ -58,7 +91,8 @@ class Nginx(Front):
         temporary = "".join(f"    {kind}_temp_path {self.folder}/{kind};\n" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
         return {"listen 443": f"listen {self.port}", "/etc/ssl/collect/": f"{self.folder}/", "/run/nginx.pid": f"{self.folder}/nginx.pid",
                 "/var/log/nginx/error.log": f"{self.folder}/nginx.log", "user www-data;": f"user {getpass.getuser()} {group};",
-                "http {\n": "http {\n" + temporary}
+                "http {\n": "http {\n" + temporary,
+                "access_log off;": f"log_format sent '$request $upstream_addr'; access_log {self.folder}/nginx.log sent;"}
 
     def call(self, *more):
         return output("nginx", "-e", self.folder / "nginx.log", "-p", self.folder, "-c", self.folder / self.file, *more)
@@ -80,7 +114,8 @@ class HAProxy(Front):
     name, file = "haproxy", "haproxy.cfg"
 
     def changes(self):
-        return {"bind :443": f"bind :{self.port}", "/etc/haproxy/collect.pem": f"{self.folder}/both.pem"}
+        return {"bind :443": f"bind :{self.port}", "/etc/haproxy/collect.pem": f"{self.folder}/both.pem",
+                "option dontlog-normal": 'log-format "%r %si:%sp"', "raw local0 warning": "raw local0"}
 
     def check(self):
         output("haproxy", "-c", "-f", self.folder / self.file)
@@ -148,11 +183,9 @@ def closed(front, bearer):
     assert front.ask("/admin/", "-o", "/dev/null", client=OPERATOR)[0] == 200
     live = front.ask("/admin/api/live", "-N", "--max-time", "3", "-H", f"Authorization: {bearer['Authorization']}", client=OPERATOR)[1]
     assert "event: sampling\n" in live, f"{front.name} buffers the live view: {live[:200]}"
-    held, context = [], ssl.create_default_context(cafile=front.folder / "collect.pem")
-    for number in range(100):
-        plain = socket.create_connection(("127.0.0.1", front.port), 10, (f"127.0.4.{1 + number % 4}", 0))
-        held.append(context.wrap_socket(plain, server_hostname="collect.example"))
-        held[-1].sendall(b"POST /v1/batch HTTP/1.1\r\nHost: collect.example\r\nContent-Length: 60000\r\n\r\n" + b" " * 40000)
+    held = [front.connect(f"127.0.4.{1 + number % 4}") for number in range(100)]
+    for one in held:
+        one.sendall(b"POST /v1/batch HTTP/1.1\r\nHost: collect.example\r\nContent-Length: 60000\r\n\r\n" + b" " * 40000)
     for _ in range(3):
         time.sleep(0.3)
         # Not from 127.0.0.1: main() checks that the log has no request with the proxies' address.
@@ -162,6 +195,45 @@ def closed(front, bearer):
         assert connections <= 30, f"{front.name}: the gateway has {connections:.0f} connections"
     for one in held:
         one.close()
+
+
+def framing(fronts, gateway):
+    """Checks that the gateway reads only requests that the proxies forward as such. Otherwise a body could hide a request from a proxy."""
+    cases, rejected, direct = {}, 0, ("direct", lambda: socket.create_connection(("127.0.0.1", gateway.port), 60, ("127.0.0.5", 0)))
+    all_parts = [(template, part) for templates, parts in CORPUS for template in templates for part in re.split(r" \| |\n", parts)]
+    for target, connect in [*((front.name, front.connect) for front in fronts), direct]:
+        for number, (template, part) in enumerate(all_parts):
+            case, answer = f"{target}-{number:03}", b""
+            hidden, cases[case] = f"GET /hidden-{case} HTTP/1.1\r\n{HOST}\r\n\r\n", template.replace("PART", part)
+            text = cases[case] + f"GET /last-{case} HTTP/1.1~HOST~Connection: close~~"
+            for word, value in {"HIDDEN": hidden, "LONG": len(hidden) + 5, "SIZE": f"{len(hidden):x}", "PATH": f"/sent-{case}", "HOST": HOST,
+                                "CL": "Content-Length", "TE": "Transfer-Encoding", "~": "\r\n"}.items():
+                text = text.replace(word, str(value))
+            with connect() as connection, contextlib.suppress(ConnectionError, ssl.SSLError):
+                connection.sendall(text.encode().decode("unicode_escape").encode("latin-1"))
+                answer = b"".join(iter(lambda: connection.recv(65536), b""))
+            rejected += target == "direct" and bool(re.search(rb"^HTTP/1.1 (?!100|204|404)", answer, re.M))
+
+    def requests(text, pattern):
+        """The requests in lines of a log, by case. A request without a path belongs to the case of the request before it."""
+        found, case = defaultdict(list), ""
+        for line in re.findall(pattern, text, re.M):
+            kind, case = (re.findall(r"/(sent|hidden|last)-(\w+-\d+)", line) or [("other", case)])[0]
+            found[case].append(kind)
+        return found
+
+    def differences():
+        forwarded = requests("".join((front.folder / f"{front.name}.log").read_text() for front in fronts), rf"^.* 127\.0\.0\.1:{gateway.port}$")
+        return [f"{case}, {cases[case]}: forwarded {forwarded[case]}, read {read}" for case, read in seen.items()
+                if case in cases and "direct" not in case and Counter(read) - Counter(forwarded[case])]
+
+    fronts[0].ask("/end", "-H", "X-Request-Id: end")
+    logged(gateway, "end")
+    seen = requests(gateway.log.read_text(), r'^.*"message":"request".*"path":"(?!/end").*$')
+    # A proxy may log a request after it has sent the response.
+    until("\n".join(differences()), lambda: not differences(), 10)
+    assert all(seen[f"{front.name}-000"] == ["sent", "hidden", "last"] for front in fronts), seen
+    print(f"proxies: the gateway reads only what the proxies forward of {len(all_parts)} hostile requests, and rejects {rejected} without a proxy")
 
 
 def cluster(fronts, gateway, second):
@@ -212,10 +284,11 @@ def main(arguments):
                 signed(front, key, token)
                 closed(front, bearer)
                 print(f"proxies: {front.name} passes signed events, ids, addresses and rejections; reloads lose nothing", flush=True)
+            framing(fronts, gateway)
             cluster(fronts, gateway, second)
         finally:
             for front in [front for front in fronts if front.is_running]:
                 front.stop()
-        # The gateway does not log HAProxy's health checks at this level. All other requests must have the client's address.
-        assert '"client":"127.0.0.1"' not in gateway.log.read_text(), "the log has a request with the proxy's address"
+        # The gateway does not log HAProxy's health checks at this level. All other requests that it can read must have the client's address.
+        assert not re.search('"client":"127.0.0.1"(?!,"code":"invalid_framing")', gateway.log.read_text()), "the log has a proxy's address"
     print("proxies: no request fails after one of two gateways was killed")
