@@ -7,11 +7,11 @@
 #include <string.h>
 
 #define LONGEST_CHAIN 16
-// The maximum number of handshake messages and alerts after the handshake between two reads of data.
+// The maximum number of handshake messages and alerts after the handshake beyond one for each read of data.
 #define MOST_MESSAGES 32
 
-// OpenSSL processes any number of key updates within one read. The application data counts them, from 1; NULL during
-// the handshake.
+// OpenSSL processes any number of key updates within one read. The application data counts them, from 1, and each read of
+// data subtracts one; NULL during the handshake.
 static void count_message(int is_sent, int version, int type, const void *bytes, size_t size, SSL *tls, void *argument) {
     (void)is_sent, (void)version, (void)bytes, (void)size, (void)argument;
     uintptr_t count = (uintptr_t)SSL_get_app_data(tls);
@@ -163,14 +163,16 @@ ssize_t countersign_tls_read(SSL *tls, void *bytes, size_t count) {
     size_t done = 0;
     ERR_clear_error();
     int result = SSL_read_ex(tls, bytes, count, &done);
-    if (result > 0) SSL_set_app_data(tls, (void *)1);
+    uintptr_t messages = (uintptr_t)SSL_get_app_data(tls);
+    if (result > 0 && messages > 1) SSL_set_app_data(tls, (void *)(messages - 1));
     return outcome(tls, result, done);
 }
 
 ssize_t countersign_tls_write(SSL *tls, const void *bytes, size_t count) {
     size_t done = 0;
     ERR_clear_error();
-    return outcome(tls, SSL_write_ex(tls, bytes, count, &done), done);
+    int result = SSL_write_ex(tls, bytes, count, &done);
+    return outcome(tls, result, done);
 }
 
 void countersign_tls_close(SSL *tls) {

@@ -658,6 +658,7 @@ final class ServerLoop: @unchecked Sendable {
         while !connection.hasOutput {
             // Otherwise, a client that reads as fast as the events are read would delay all others.
             guard steps < Self.stepsInAPass else {
+                deadlines.set(connection.index, Deadlines.never)
                 continueLater(connection)
                 return false
             }
