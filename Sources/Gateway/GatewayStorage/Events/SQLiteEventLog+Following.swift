@@ -23,12 +23,15 @@ extension SQLiteEventLog {
     ) throws -> EventRange {
         // Sequence numbers follow the order of commits, so all events up to `head` are committed.
         let head = try log.head(sqlite)
+        let floor = try EventFloor.read(of: query.appID, sqlite)
         var range = EventRange(reached: sequence)
         if sequence < head {
-            range = try scan(query, .after(sequence), through: head, limit: limit, sqlite, log)
+            // The index may still have entries of events that retention has deleted.
+            range = try scan(
+                query, .after(max(sequence, floor)), through: head, limit: limit, sqlite, log)
             if !range.hasMore { range.reached = head }
         }
-        range.gap = EventGap(after: sequence, floor: try EventFloor.read(of: query.appID, sqlite))
+        range.gap = EventGap(after: sequence, floor: floor)
         return range
     }
 
