@@ -50,19 +50,23 @@ package struct BrazeDialect: Dialect {
         _ request: HTTPRequest, answering members: String
     ) throws(HTTPResponse) -> HTTPOutcome {
         let header = request.header("x-braze-api-key")
+        var named = header.flatMap(path.apps.app(writeKey:))
         // Rejects an unknown key before parsing the body, so that such a request costs little time.
-        if let header, path.apps.app(writeKey: header) == nil { throw Self.unknownKey(request) }
+        if header != nil, named == nil { throw Self.unknownKey(request) }
         let contents = try path.parsers.parseEvents(
             request, isolate: { $0.isolateElements(of: ["events", "attributes"], times: ["time"]) }
         ) { root, events throws(RejectedBody) in
             try BrazeDecoder(
                 root, events,
-                isKnown: { header != nil || $0.flatMap(path.apps.app(writeKey:)) != nil })
+                isKnown: {
+                    named = named ?? $0.flatMap(path.apps.app(writeKey:))
+                    return named != nil
+                })
         }
         if let header, let body = contents.apiKey, !header.utf8.elementsEqual(body.utf8) {
             throw request.failure(400, "invalid_credentials", "X-Braze-Api-Key and api_key differ")
         }
-        guard let key = header ?? contents.apiKey, let app = path.apps.app(writeKey: key) else {
+        guard let app = named else {
             throw Self.unknownKey(request)
         }
         let admission = AdmissionRequest(

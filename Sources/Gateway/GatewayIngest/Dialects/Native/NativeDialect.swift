@@ -114,9 +114,12 @@ package struct NativeDialect: Dialect {
         ) { root, events throws(RejectedBody) in
             try NativeDecoder(
                 root, single: single, events,
-                isKnown: { (named ?? $0.flatMap(path.apps.app(writeKey:))) != nil })
+                isKnown: {
+                    named = named ?? $0.flatMap(path.apps.app(writeKey:))
+                    return named != nil
+                })
         }
-        guard let app = named ?? contents.writeKey.flatMap(path.apps.app(writeKey:)) else {
+        guard let app = named else {
             throw Credentials.unknownWriteKey(request)
         }
         let admission = AdmissionRequest(
