@@ -16,13 +16,14 @@ struct CommandParser {
 
     /// Returns a validated invocation or a help topic. Throws `usage`, with the most similar word as a hint.
     func parse(_ arguments: [String]) throws(CommandError) -> Outcome {
-        // `sink` is an alias of `stream`. Flags may precede it.
-        if let index = arguments.firstIndex(of: "sink"),
-            index == 0 || arguments[0].hasPrefix("-") && commandFirst(arguments) == nil
-        {
-            var renamed = arguments
-            renamed[index] = "stream"
-            return try parse(renamed)
+        // `sink` is an alias of `stream`. Flags and their values may precede it.
+        if arguments.first == "sink" { return try parse(["stream"] + arguments.dropFirst()) }
+        if arguments.first?.hasPrefix("-") == true, commandFirst(arguments) == nil {
+            for index in arguments.indices where arguments[index] == "sink" {
+                var renamed = arguments
+                renamed[index] = "stream"
+                if let reordered = commandFirst(renamed) { return try parse(reordered) }
+            }
         }
         if let reordered = commandFirst(arguments) { return try parse(reordered) }
         let path = arguments.prefix { !$0.hasPrefix("-") }

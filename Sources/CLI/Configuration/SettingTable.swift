@@ -133,12 +133,13 @@ enum SettingTable {
         let none = TLSFiles(certificatePath: "", keyPath: "")
         var files = configuration.tls ?? none
         for (index, text) in list.split(separator: ",", omittingEmptySubsequences: false).enumerated() {
+            let text = String(text.drop { $0 == " " })
             guard index > 0 else {
-                files[keyPath: path] = String(text)
+                files[keyPath: path] = text
                 continue
             }
             if files.others.count < index { files.others.append(none) }
-            files.others[index - 1][keyPath: path] = String(text)
+            files.others[index - 1][keyPath: path] = text
         }
         configuration.tls = files
     }

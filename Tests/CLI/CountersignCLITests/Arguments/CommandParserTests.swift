@@ -45,7 +45,9 @@ struct CommandParserTests {
         #expect(throws: CommandError.self) { try invocation("app create -short") }
     }
 
-    @Test(arguments: ["sink list sink", "--data there sink list sink", "stream list sink"])
+    @Test(arguments: [
+        "sink list sink", "--data there sink list sink", "--data sink sink list sink", "stream list sink",
+    ])
     func sinkIsAnAliasOfStream(line: String) throws {
         #expect(try invocation(line)[Self.app] == "sink")
         #expect(try invocation("--data there app create sink")[Self.app] == "sink")
