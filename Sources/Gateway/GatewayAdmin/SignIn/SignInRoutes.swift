@@ -85,7 +85,7 @@ struct SignInRoutes: Sendable {
         guard try call.directory.admins.isSetupToken(token, at: call.nowMilliseconds) else {
             throw AdminProblem(
                 403, "forbidden",
-                "the link has already been used or is older than 30 minutes; ask the gateway's operator for a new one"
+                "the link has been used or replaced, or is older than 30 minutes; ask the gateway's operator for a new one"
             )
         }
         throttle.succeed(name: SignInThrottle.oneTimeLink, address: call.request.clientAddress)
