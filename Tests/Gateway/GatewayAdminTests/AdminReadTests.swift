@@ -83,7 +83,8 @@ struct AdminReadTests {
         let begun = try bench.place.open().log.positions().text(after: 0, in: "shop")
         let fromEmptyLog = try export("&after=\(begun)")
         #expect(fromEmptyLog.header == "true" && fromEmptyLog.lines.first?["events_missed"] as? Bool == true)
-        #expect(gap.lines.map { $0["events_missed"] as? Bool } == [true, nil, nil])
+        #expect(gap.lines.first?["events_missed"] as? Bool == true)
+        #expect(gap.lines.dropFirst().allSatisfy { $0["events_missed"] == nil })
         // The filter excludes the events right after the gap.
         #expect(
             try export("&after=\(positions[0])&name=e4").lines.map { $0["events_missed"] as? Bool } == [true])
