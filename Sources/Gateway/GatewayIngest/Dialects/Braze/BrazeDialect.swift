@@ -50,9 +50,12 @@ package struct BrazeDialect: Dialect {
         _ request: HTTPRequest, answering members: String
     ) throws(HTTPResponse) -> HTTPOutcome {
         let header = request.header("x-braze-api-key")
-        var named = header.flatMap(path.apps.app(writeKey:))
-        // Rejects an unknown key before parsing the body, so that such a request costs little time.
-        if header != nil, named == nil { throw Self.unknownKey(request) }
+        var named: AdmittedApp?
+        if let header {
+            named = path.apps.app(writeKey: header)
+            // Rejects an unknown key before parsing the body, so that such a request costs little time.
+            if named == nil { throw Self.unknownKey(request) }
+        }
         let contents = try path.parsers.parseEvents(
             request, isolate: { $0.isolateElements(of: ["events", "attributes"], times: ["time"]) }
         ) { root, events throws(RejectedBody) in
