@@ -41,7 +41,8 @@ def main():
     if limits.keys() != MEASURES.keys():
         sys.exit(f"budget: CONTRIBUTING.md and {sys.argv[0]} measure different things: {limits.keys() ^ MEASURES.keys()}")
     found = {name: measure() for name, measure in MEASURES.items()}
-    for name in (over := [name for name in found if found[name] > limits[name]]):
+    over = [name for name in found if found[name] > limits[name]]
+    for name in over:
         print(f"budget: {name}: {found[name]:,}, and {limits[name]:,} are allowed. Remove something, or raise the budget and say so in CHANGELOG.md.")
     if "--show" in sys.argv:
         for name, count in found.items():

@@ -26,7 +26,8 @@ TARGETS = [
     "GatewayNATS", "GatewayAdmin", "CountersignGateway",
 ]
 # Built with COUNTERSIGN_NATS=1, and omitted with COUNTERSIGN_POSTGRESQL=0.
-OPTIONAL = {"GatewayNATS", "GatewayPostgreSQL"}
+OMITTED = {name for name, is_omitted in {"GatewayNATS": os.environ.get("COUNTERSIGN_NATS") != "1",
+                                         "GatewayPostgreSQL": os.environ.get("COUNTERSIGN_POSTGRESQL") == "0"}.items() if is_omitted}
 
 # In mangled names SS is String, Ss Substring, SJ Character, Sy StringProtocol, SQ Equatable, SH Hashable, SL Comparable.
 FORBIDDEN = [
@@ -127,7 +128,7 @@ def main():
     for target in TARGETS:
         folder = next(group / target for group in (ROOT / "Sources").iterdir() if (group / target).is_dir())
         sources = sorted(folder.rglob("*.swift"))
-        if target == "GatewayNATS" and os.environ.get("COUNTERSIGN_NATS") != "1" or target in OPTIONAL and not (BUILD / f"{target}.build").is_dir():
+        if target in OMITTED:
             continue
         for source in sources:
             file = str(source.relative_to(folder.parent))

@@ -48,8 +48,6 @@ CHECKS = {
     "oauth": PROGRAM + "oauth",
     "identity-provider": PROGRAM + "identity_provider",
     "webhooks": PROGRAM + "webhooks",
-    "stream": NATS + TOOL + "stream",
-    "nats": NATS + TOOL + "stream kills --rounds 2",
     "exports": PROGRAM + "exports",
     "openapi": PROGRAM + "openapi",
     "metrics": PROGRAM + "metrics",
@@ -64,6 +62,8 @@ CHECKS = {
     "prove": "make --no-print-directory prove ONLY= ROUNDS=20 MINUTES=120",
     "demo-cluster": "make --no-print-directory demo CLUSTER=1",
     "service": "scripts/service-test.sh",
+    "stream": NATS + TOOL + "stream",
+    "nats": NATS + TOOL + "stream kills --rounds 2",
     "bench": "make --no-print-directory bench",
 }
 # These groups of checks run in parallel after `storage`, because they mostly wait for other processes.

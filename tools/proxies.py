@@ -199,20 +199,20 @@ def closed(front, bearer):
 
 def framing(fronts, gateway):
     """Checks that the gateway reads only requests that the proxies forward as such. Otherwise a body could hide a request from a proxy."""
-    cases, rejected, direct = {}, 0, ("direct", lambda: socket.create_connection(("127.0.0.1", gateway.port), 60, ("127.0.0.5", 0)))
+    cases = {}
     all_parts = [(template, part) for templates, parts in CORPUS for template in templates for part in re.split(r" \| |\n", parts)]
-    for target, connect in [*((front.name, front.connect) for front in fronts), direct]:
+    for front in fronts:
         for number, (template, part) in enumerate(all_parts):
-            case, answer = f"{target}-{number:03}", b""
+            case = f"{front.name}-{number:03}"
             hidden, cases[case] = f"GET /hidden-{case} HTTP/1.1\r\n{HOST}\r\n\r\n", template.replace("PART", part)
             text = cases[case] + f"GET /last-{case} HTTP/1.1~HOST~Connection: close~~"
             for word, value in {"HIDDEN": hidden, "LONG": len(hidden) + 5, "SIZE": f"{len(hidden):x}", "PATH": f"/sent-{case}", "HOST": HOST,
                                 "CL": "Content-Length", "TE": "Transfer-Encoding", "~": "\r\n"}.items():
                 text = text.replace(word, str(value))
-            with connect() as connection, contextlib.suppress(ConnectionError, ssl.SSLError):
+            with front.connect() as connection, contextlib.suppress(ConnectionError, ssl.SSLError):
                 connection.sendall(text.encode().decode("unicode_escape").encode("latin-1"))
-                answer = b"".join(iter(lambda: connection.recv(65536), b""))
-            rejected += target == "direct" and bool(re.search(rb"^HTTP/1.1 (?!100|204|404)", answer, re.M))
+                while connection.recv(65536):
+                    pass
 
     def requests(text, pattern):
         """The requests in lines of a log, by case. A request without a path belongs to the case of the request before it."""
@@ -225,7 +225,7 @@ def framing(fronts, gateway):
     def differences():
         forwarded = requests("".join((front.folder / f"{front.name}.log").read_text() for front in fronts), rf"^.* 127\.0\.0\.1:{gateway.port}$")
         return [f"{case}, {cases[case]}: forwarded {forwarded[case]}, read {read}" for case, read in seen.items()
-                if case in cases and "direct" not in case and Counter(read) - Counter(forwarded[case])]
+                if case in cases and Counter(read) - Counter(forwarded[case])]
 
     fronts[0].ask("/end", "-H", "X-Request-Id: end")
     logged(gateway, "end")
@@ -233,7 +233,7 @@ def framing(fronts, gateway):
     # A proxy may log a request after it has sent the response.
     until("\n".join(differences()), lambda: not differences(), 10)
     assert all(seen[f"{front.name}-000"] == ["sent", "hidden", "last"] for front in fronts), seen
-    print(f"proxies: the gateway reads only what the proxies forward of {len(all_parts)} hostile requests, and rejects {rejected} without a proxy")
+    print(f"proxies: the gateway reads only what the proxies forward of {len(all_parts)} hostile requests")
 
 
 def cluster(fronts, gateway, second):

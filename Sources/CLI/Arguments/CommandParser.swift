@@ -16,15 +16,8 @@ struct CommandParser {
 
     /// Returns a validated invocation or a help topic. Throws `usage`, with the most similar word as a hint.
     func parse(_ arguments: [String]) throws(CommandError) -> Outcome {
-        // `sink` is an alias of `stream`. Flags and their values may precede it.
+        // `sink` is an alias of `stream`.
         if arguments.first == "sink" { return try parse(["stream"] + arguments.dropFirst()) }
-        if arguments.first?.hasPrefix("-") == true, commandFirst(arguments) == nil {
-            for index in arguments.indices where arguments[index] == "sink" {
-                var renamed = arguments
-                renamed[index] = "stream"
-                if let reordered = commandFirst(renamed) { return try parse(reordered) }
-            }
-        }
         if let reordered = commandFirst(arguments) { return try parse(reordered) }
         let path = arguments.prefix { !$0.hasPrefix("-") }
         let asksForHelp =
@@ -58,7 +51,7 @@ struct CommandParser {
         var index = 0
         while let word = path.first {
             guard index < arguments.count else { return nil }
-            if arguments[index] == word {
+            if arguments[index] == word || word == "stream" && arguments[index] == "sink" {
                 path.removeFirst()
                 index += 1
                 continue

@@ -132,14 +132,13 @@ enum SettingTable {
     ) {
         let none = TLSFiles(certificatePath: "", keyPath: "")
         var files = configuration.tls ?? none
-        for (index, text) in list.split(separator: ",", omittingEmptySubsequences: false).enumerated() {
-            let text = String(text.drop { $0 == " " })
-            guard index > 0 else {
-                files[keyPath: path] = text
-                continue
-            }
-            if files.others.count < index { files.others.append(none) }
-            files.others[index - 1][keyPath: path] = text
+        let texts = list.split(separator: ",", omittingEmptySubsequences: false).map {
+            String($0.drop { $0 == " " })
+        }
+        files[keyPath: path] = texts[0]
+        for (index, text) in texts.dropFirst().enumerated() {
+            if files.others.count == index { files.others.append(none) }
+            files.others[index][keyPath: path] = text
         }
         configuration.tls = files
     }

@@ -132,7 +132,9 @@ struct AdminDoctor: Sendable {
         let consumers = try await unlessMissing { try await admin.items("apps", app, "consumers") } ?? []
         for consumer in consumers {
             found += problems(
-                of: consumer, "consumer", consumer["name"].shown, of: app, remedies: ["missed": "seek"])
+                of: consumer, "consumer", consumer["name"].shown, of: app, remedies: ["missed": "seek"],
+                // Some consumers run once a day.
+                lateHours: 48)
         }
         // A gateway of an earlier version does not have this endpoint.
         let files = try await unlessMissing { try await admin.get("apps", app, "files").body } ?? .null
@@ -140,14 +142,11 @@ struct AdminDoctor: Sendable {
         return found + problems(of: files, "files", nil, of: app)
     }
 
-    /// The age in hours from which unread events are reported. The file of an hour is written soon after its end, and
-    /// some consumers run once a day.
-    private static let (lateHours, lateConsumerHours): (Int64, Int64) = (2, 48)
-
-    /// `remedies` has the subcommand that helps with a problem (`failing`, `missed` or `late`). The default is `show`.
+    /// `remedies` has the subcommand that helps with a problem (`failing` or `missed`). The default is `show`. Unread
+    /// events are reported from an age of `lateHours`. The file of an hour is written soon after its end.
     private func problems(
         of way: JSONValue, _ noun: String, _ name: String?, of app: String,
-        remedies: [String: String] = [:]
+        remedies: [String: String] = [:], lateHours: Int64 = 2
     ) -> [Problem] {
         let (label, arguments) =
             name.map { ("the \(noun) \($0)", "\(app) \($0)") } ?? ("the hourly event files", app)
@@ -168,9 +167,8 @@ struct AdminDoctor: Sendable {
                 ("\(label) \(name == nil ? "have" : "has") missed events that were deleted", remedy("missed"))
             )
         }
-        let late = 3_600_000 * (noun == "consumer" ? Self.lateConsumerHours : Self.lateHours)
         let oldest = way["oldest_unread_ms"].integer ?? .max
-        if way["state"].text == "active", Milliseconds(now()).count - late > oldest {
+        if way["state"].text == "active", Milliseconds(now()).count - lateHours * 3_600_000 > oldest {
             found.append(("\(label) \(verb) \(way["lag_events"].counted("event")) behind", remedy("late")))
         }
         return found

@@ -3,7 +3,6 @@
 #include <openssl/err.h>
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define LONGEST_CHAIN 16
@@ -86,40 +85,29 @@ SSL_CTX *countersign_tls_context(
     return context;
 }
 
-static int has_name(const SSL_CTX *context, const char *name) {
-    return X509_check_host(SSL_CTX_get0_certificate(context), name, 0, 0, NULL) == 1;
-}
+// The index of a context's data: the context of the next name.
+static int next_index = -1;
 
 // Chooses the first certificate for the name that the client sends (RFC 6066, section 3), or else the first of all.
-static int choose_certificate(SSL *tls, int *alert, void *others) {
-    (void)alert;
+static int choose_certificate(SSL *tls, int *alert, void *argument) {
+    (void)alert, (void)argument;
     const char *name = SSL_get_servername(tls, TLSEXT_NAMETYPE_host_name);
-    if (!name || has_name(SSL_get_SSL_CTX(tls), name)) return SSL_TLSEXT_ERR_OK;
-    for (SSL_CTX **other = others; *other; other++)
-        if (has_name(*other, name)) {
-            SSL_set_SSL_CTX(tls, *other);
-            break;
-        }
+    SSL_CTX *context = name ? SSL_get_SSL_CTX(tls) : NULL;
+    while (context && X509_check_host(SSL_CTX_get0_certificate(context), name, 0, 0, NULL) != 1)
+        context = SSL_CTX_get_ex_data(context, next_index);
+    if (context) SSL_set_SSL_CTX(tls, context);
     return SSL_TLSEXT_ERR_OK;
 }
 
-static void free_others(void *parent, void *others, CRYPTO_EX_DATA *data, int index, long number, void *argument) {
+static void free_next(void *parent, void *next, CRYPTO_EX_DATA *data, int index, long number, void *argument) {
     (void)parent, (void)data, (void)index, (void)number, (void)argument;
-    for (SSL_CTX **other = others; other && *other; other++) SSL_CTX_free(*other);
-    free(others);
+    SSL_CTX_free(next);
 }
 
-int countersign_tls_add(SSL_CTX *context, SSL_CTX *const *others, int count) {
-    static int index = -1;
-    if (index < 0) index = SSL_CTX_get_ex_new_index(0, NULL, NULL, NULL, free_others);
-    SSL_CTX **kept = calloc((size_t)count + 1, sizeof *kept);
-    if (!kept || index < 0 || !SSL_CTX_set_ex_data(context, index, kept)) {
-        free(kept);
-        return 0;
-    }
-    memcpy(kept, others, (size_t)count * sizeof *kept);
+int countersign_tls_add(SSL_CTX *context, SSL_CTX *next) {
+    if (next_index < 0) next_index = SSL_CTX_get_ex_new_index(0, NULL, NULL, NULL, free_next);
+    if (next_index < 0 || !SSL_CTX_set_ex_data(context, next_index, next)) return 0;
     SSL_CTX_set_tlsext_servername_callback(context, choose_certificate);
-    SSL_CTX_set_tlsext_servername_arg(context, kept);
     return 1;
 }
 

@@ -312,9 +312,7 @@ package final class DeliveryRunner: Sendable {
             page.hasMore = page.hasMore && page.reached < through
             page.reached = min(page.reached, through)
         }
-        // Files begin at position 0 even if events were deleted earlier, so such events are not a gap. Other ways begin
-        // at 0 only if no event was deleted before, so each event deleted later is a gap.
-        if route.id.kind == .file { page.gap = page.gap.forReader(after: sequence) }
+        page.gap = page.gap.of(route.id.kind, after: sequence)
         return (page, positions)
     }
 

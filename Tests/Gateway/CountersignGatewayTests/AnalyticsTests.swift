@@ -72,6 +72,21 @@ struct AnalyticsTests {
             })
     }
 
+    @Test func aRangeHasAtMost5000Buckets() throws {
+        let fixture = try GatewayFixture(.standard, enforcement: .required)
+        #expect(try send(fixture, token: fixture.token(for: "user-1")).status == 200)
+        fixture.gateway.analytics.flush()
+        let reader = try fixture.place.open().analytics
+        func count(_ shift: Int64) throws -> Int {
+            let end = 5_000 * 60_000 + shift
+            return try reader.buckets(
+                AnalyticsQuery(appID: "shop", fromMilliseconds: shift, toMilliseconds: end), by: .minute
+            ).count
+        }
+        #expect(try count(0) == 5_000)
+        #expect(throws: GatewayError.self) { try count(30_000) }
+    }
+
     @Test func thePreviewCountsRequestsThatWouldBeRejected() throws {
         let fixture = try GatewayFixture(.standard, enforcement: .optional)
         for user in 0..<10 {

@@ -79,8 +79,8 @@ struct TLSTests {
     }
 
     /// OpenSSL processes any number of key updates within one read.
-    @Test(arguments: [(8, true), (100, false)])
-    func manyKeyUpdatesWithoutDataEndTheConnection(updates: Int, isAnswered: Bool) throws {
+    @Test(arguments: [(1, 8, true), (1, 100, false), (4, 20, false)])
+    func manyKeyUpdatesEndTheConnection(rounds: Int, updates: Int, isAnswered: Bool) throws {
         try makeCertificate("first", key: key, certificate: certificate)
         let fixture = try GatewayFixture(enforcement: .disabled) { $0.tls = files }
         countersign_ignore_broken_pipes()
@@ -91,12 +91,15 @@ struct TLSTests {
         let connection = BIO_new_connect("127.0.0.1:\(fixture.gateway.port)")
         SSL_set_bio(tls, connection, connection)
         try #require(SSL_connect(tls) == 1)
-        for _ in 0..<updates {
-            _ = SSL_key_update(tls, SSL_KEY_UPDATE_NOT_REQUESTED)
-            _ = SSL_do_handshake(tls)
-        }
         let request = Array("GET /livez HTTP/1.1\r\nHost: a\r\n\r\n".utf8)
-        _ = SSL_write(tls, request, Int32(request.count))
+        for round in 0..<rounds {
+            for _ in 0..<updates {
+                _ = SSL_key_update(tls, SSL_KEY_UPDATE_NOT_REQUESTED)
+                _ = SSL_do_handshake(tls)
+            }
+            let part = Array(round + 1 < rounds ? request[round...round] : request[round...])
+            _ = SSL_write(tls, part, Int32(part.count))
+        }
         var answer = [UInt8](repeating: 0, count: 64)
         #expect((SSL_read(tls, &answer, 64) > 0) == isAnswered)
     }

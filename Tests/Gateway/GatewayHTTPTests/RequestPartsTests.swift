@@ -27,13 +27,16 @@ struct RequestPartsTests {
     @Test(
         arguments: [
             ("/things/x/parts", ["POST"]), ("/things//parts", []), ("/things/x", []),
-            ("/things/x/parts/", []),
+            ("/things/x/parts/", []), ("/things/x/parts/y", ["PATCH"]), ("/things/x/parts/y/z", []),
             ("/plain", ["PUT"]), ("/plain/", ["PUT"]), ("/plain//", []), ("/plainx", []), ("/plai", []),
         ] as [(String, [String])])
     func aPathParameterIsOneSegmentThatIsNotEmpty(path: String, methods: [String]) {
         let router = Router([
             Endpoint(method: "PUT", path: "/plain") { _, _ in .answer(.text(200, "")) },
             Endpoint(method: "POST", path: "/things/{thing}/parts") { _, _ in .answer(.text(200, "")) },
+            Endpoint(method: "PATCH", path: "/things/{thing}/parts/{part}") { _, _ in
+                .answer(.text(200, ""))
+            },
         ])
         #expect(router.methods(of: path) == methods)
     }

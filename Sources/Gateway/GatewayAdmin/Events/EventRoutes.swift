@@ -160,7 +160,7 @@ struct EventRoutes: Sendable {
         let response = Export.list(call, name: "\(query.appID)-events", columns: Self.columns, from: start) {
             [log, query, positions = positions?.of(query.appID)] sequence in
             let page = try log.follow(query, after: sequence, limit: 500)
-            let gap = isFromOldest ? page.gap.forReader(after: sequence) : page.gap
+            let gap = isFromOldest && sequence == 0 ? .none : page.gap
             if after != nil, gap.isOpen { isAfterGap.withLock { $0 = true } }
             let rows = page.events.map { event in
                 let event = mask.event(event, of: query.appID)

@@ -336,11 +336,6 @@ final class ServerLoop: @unchecked Sendable {
                 }
             guard continues else { return }
         }
-        continueLater(connection)
-    }
-
-    /// Continues with the connection in the next pass.
-    private func continueLater(_ connection: Connection) {
         guard connection.phase != .closed, !connection.isReady else { return }
         connection.isReady = true
         ready.append(connection.index)
@@ -651,58 +646,46 @@ final class ServerLoop: @unchecked Sendable {
         return connection.stream == nil ? finish(connection) : sendStream(connection)
     }
 
-    /// Sends as fast as the client reads. Returns whether to continue with the connection.
+    /// Sends the next piece of a stream. Returns whether to continue with the connection.
     private func sendStream(_ connection: Connection) -> Bool {
-        guard connection.phase == .sending, let stream = connection.stream else { return false }
-        var steps = 0
-        while !connection.hasOutput {
-            // Otherwise, a client that reads as fast as the events are read would delay all others.
-            guard steps < Self.stepsInAPass else {
-                deadlines.set(connection.index, Deadlines.never)
-                continueLater(connection)
+        guard connection.phase == .sending, !connection.hasOutput, let stream = connection.stream else {
+            return false
+        }
+        // Removes the deadline of an earlier piece.
+        deadlines.set(connection.index, Deadlines.never)
+        output.removeAll()
+        do throws(ResponseStream.Failed) {
+            let bytes = scratch[..<(32 * 1024)]
+            let count =
+                isDraining && stream.isEndless
+                ? nil
+                : try stream.read(
+                    into: UnsafeMutableRawBufferPointer(rebasing: bytes)
+                        .assumingMemoryBound(to: UInt8.self))
+            if count == 0 {
+                (connection.sendingBegan, connection.sentBytes) = (now, 0)
+                connection.peer.enter(.handling, at: now)
+                if !streaming.contains(connection.index) { streaming.append(connection.index) }
                 return false
             }
-            steps += 1
-            output.removeAll()
-            do throws(ResponseStream.Failed) {
-                let bytes = scratch[..<(32 * 1024)]
-                let count =
-                    isDraining && stream.isEndless
-                    ? nil
-                    : try stream.read(
-                        into: UnsafeMutableRawBufferPointer(rebasing: bytes)
-                            .assumingMemoryBound(to: UInt8.self))
-                guard let count else {
-                    if connection.isChunked { output.append("0\r\n\r\n") }
-                    connection.stream = nil
-                    releaseStream(of: connection)
-                    guard connection.send(output.bytes) else {
-                        close(connection)
-                        return false
-                    }
-                    if connection.hasOutput { waitForReader(connection, bytes: 0) }
-                    return true
-                }
-                guard count > 0 else {
-                    (connection.sendingBegan, connection.sentBytes) = (now, 0)
-                    connection.peer.enter(.handling, at: now)
-                    deadlines.set(connection.index, Deadlines.never)
-                    if !streaming.contains(connection.index) { streaming.append(connection.index) }
-                    return false
-                }
+            if let count {
                 if connection.isChunked { output.appendChunkSize(count) }
                 output.append(UnsafeRawBufferPointer(rebasing: bytes[..<count]))
                 if connection.isChunked { output.append("\r\n") }
-                guard connection.send(output.bytes) else {
-                    close(connection)
-                    return false
-                }
                 connection.sentBytes += count
-                if connection.hasOutput { waitForReader(connection, bytes: count) }
-            } catch {
+            } else {
+                if connection.isChunked { output.append("0\r\n\r\n") }
+                connection.stream = nil
+                releaseStream(of: connection)
+            }
+            guard connection.send(output.bytes) else {
                 close(connection)
                 return false
             }
+            guard connection.hasOutput else { return true }
+            waitForReader(connection, bytes: count ?? 0)
+        } catch {
+            close(connection)
         }
         return false
     }

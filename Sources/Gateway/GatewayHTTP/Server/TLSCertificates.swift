@@ -86,17 +86,21 @@ package final class TLSCertificates: @unchecked Sendable {
     }
 
     private static func load(_ files: TLSFiles) throws(GatewayError) -> OpaquePointer {
-        var contexts: [OpaquePointer?] = []
+        let first = try loadOne(files)
+        var last = first
         do throws(GatewayError) {
-            for files in files.all { contexts.append(try loadOne(files)) }
+            for files in files.all.dropFirst() {
+                let next = try loadOne(files)
+                guard countersign_tls_add(last, next) != 0 else {
+                    countersign_tls_context_free(next)
+                    throw GatewayError(.invalid, "there is not enough memory for the certificates")
+                }
+                last = next
+            }
         } catch {
-            for context in contexts { countersign_tls_context_free(context) }
+            // Frees the added contexts too.
+            countersign_tls_context_free(first)
             throw error
-        }
-        guard let first = contexts.removeFirst() else { throw GatewayError(.invalid, "no certificate") }
-        guard contexts.isEmpty || countersign_tls_add(first, contexts, Int32(contexts.count)) != 0 else {
-            for context in contexts + [first] { countersign_tls_context_free(context) }
-            throw GatewayError(.invalid, "there is not enough memory for the certificates")
         }
         return first
     }

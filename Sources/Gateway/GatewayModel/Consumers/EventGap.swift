@@ -12,6 +12,9 @@ package struct EventGap: Sendable, Equatable {
 
     package func joined(with other: EventGap) -> EventGap { EventGap(isOpen: isOpen || other.isOpen) }
 
-    /// The gap for a reader after `position`. A reader at 0 starts with the oldest stored event, so it has no gap.
-    package func forReader(after position: Int64) -> EventGap { position > 0 ? self : .none }
+    /// The gap of a consumer after `position`. Event files begin with the oldest stored event, so position 0 has no gap.
+    /// Other kinds begin at 0 only if no event was deleted before.
+    package func of(_ kind: EventConsumerID.Kind, after position: Int64) -> EventGap {
+        kind == .file && position == 0 ? .none : self
+    }
 }

@@ -66,9 +66,7 @@ package struct StoredConsumers<Engine: ConsumerEngine>: EventConsumers {
             row.positions.count, row.positions.reduce(0) { $0 + (unread[$1]?.count ?? 0) }
         )
         let least = row.positions.min() ?? 0
-        var gap = EventGap(after: least, floor: floor)
-        // Event files begin with the oldest stored event.
-        if id.kind == .file { gap = gap.forReader(after: least) }
+        let gap = EventGap(after: least, floor: floor).of(id.kind, after: least)
         return EventConsumer(
             id: id, settings: row.settings, createdMilliseconds: row.createdMilliseconds,
             partitions: zip(row.positions, try engine.deadlines(of: row, connection)).map {

@@ -101,6 +101,8 @@ struct SettingReaderTests {
         (#"{"log-level": "loud"}"#, "off, error, warning, info, debug"), ("{", "not JSON"),
         (#"{"trusted-proxies": "10.0.0.1/8"}"#, "10.0.0.0/8,192.0.2.7"),
         (#"{"tls-certificate": "a.pem"}"#, "both tls-certificate and tls-key"),
+        (#"{"tls-certificate": "a.pem, b.pem", "tls-key": "a.key"}"#, "same number of files"),
+        (#"{"tls-certificate": "a.pem", "tls-key": "a.key,b.key"}"#, "same number of files"),
         (#"{"otlp-ca-file": "a.pem"}"#, "is for the setting otlp-endpoint"),
         (#"{"token-key-file": "a"}"#, "is for the setting database"),
         (#"{"public-url": "https://u:s3cret@collect.example"}"#, "without a user or a path"),

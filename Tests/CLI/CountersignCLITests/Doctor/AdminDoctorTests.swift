@@ -174,6 +174,18 @@ struct AdminDoctorTests {
             #expect(only.detail.hasPrefix(detail), "\(only.detail)")
             #expect(try #require(only.remedy).hasPrefix(remedy), "\(only.remedy ?? "")")
         }
+        for (path, hours, isLate) in [
+            ("webhooks", 1, false), ("webhooks", 3, true), ("consumers", 47, false), ("consumers", 49, true),
+        ] as [(String, Int64, Bool)] {
+            let way: JSONValue = [
+                "id": "w", "name": "w", "state": "active",
+                "oldest_unread_ms": .integer(1_800_000_000_000 - hours * 3_600_000),
+            ]
+            let doctor = AdminDoctor(
+                admin: Answers(answers: ["/apps": Self.shop, "/apps/shop/\(path)": page(way)]),
+                now: { Date(timeIntervalSince1970: 1_800_000_000) })
+            #expect(try await doctor.apps().first?.outcome == (isLate ? .warning : .ok), "\(path) \(hours)")
+        }
         let unused: JSONValue = ["state": "paused", "enabled": false, "events_missed": true]
         let healthy = try await AdminDoctor(
             admin: Answers(answers: ["/apps": Self.shop, "/apps/shop/files": unused])

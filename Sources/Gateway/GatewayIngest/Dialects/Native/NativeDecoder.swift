@@ -6,7 +6,6 @@ internal import GatewayModel
 /// Decodes the bodies of `/v1/batch` and of the endpoints for one event.
 struct NativeDecoder {
     let events: DecodedEvents
-    private(set) var writeKey: String?
     /// The device's clock when the request was sent, in seconds since 1970.
     let sentAt: Double?
 
@@ -18,6 +17,7 @@ struct NativeDecoder {
         self.events = events
         let request = events.request
         sentAt = root["sentAt"].flatMap { EventTime.milliseconds($0) }.map { Double($0) / 1000 }
+        var writeKey: String?
         if let key = root["writeKey"], !key.isNull {
             guard let text = key.string else { throw .invalid("writeKey must be a string") }
             writeKey = text
