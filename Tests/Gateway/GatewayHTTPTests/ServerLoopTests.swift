@@ -124,7 +124,7 @@ struct ServerLoopTests {
 
     @Test func aStreamThatAlwaysHasDataDelaysNoOther() throws {
         let (pieces, atAnswer) = (Lock(0), Lock(0))
-        let isSent = DispatchSemaphore(value: 0)
+        let (begun, isSent) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
         let server = HTTPServer(limits: GatewayLimits(), observer: HeardRequests(), loopCount: 1) { request in
             var response = HTTPResponse.text(200, "")
             if request.path == "/stream" {
@@ -134,6 +134,7 @@ struct ServerLoopTests {
                             count += 1
                             return count
                         }
+                        if count == 1 { begun.signal() }
                         if count == 100 { isSent.wait() }
                         return .bytes([0x61])
                     }, page: { nil })
@@ -148,6 +149,7 @@ struct ServerLoopTests {
         #expect(other.send("GET", "/", [:], nil)?.status == 200)
         let stream = try RawConnection(port: port)
         stream.send("GET /stream HTTP/1.1\r\nHost: a\r\n\r\n")
+        try begun.waitForSignal()
         other.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
         isSent.signal()
         #expect(other.answer()?.status == 200)
