@@ -6,11 +6,11 @@
 #include <string.h>
 
 #define LONGEST_CHAIN 16
-// The maximum number of handshake messages and alerts after the handshake beyond one for each read of data.
+// The maximum number of handshake messages and alerts after the handshake, besides one for each read of data.
 #define MOST_MESSAGES 32
 
-// OpenSSL processes any number of key updates within one read. The application data counts them, from 1, and each read of
-// data subtracts one; NULL during the handshake.
+// OpenSSL processes any number of key updates within one read. The application data counts them, from 1, and each read
+// of data subtracts one; NULL during the handshake.
 static void count_message(int is_sent, int version, int type, const void *bytes, size_t size, SSL *tls, void *argument) {
     (void)is_sent, (void)version, (void)bytes, (void)size, (void)argument;
     uintptr_t count = (uintptr_t)SSL_get_app_data(tls);

@@ -35,8 +35,8 @@ package protocol EventConsumers: Sendable {
         _ kind: EventConsumerID.Kind
     ) throws(ConsumerFailure) -> [EventConsumerID: DeliveryProgress]
 
-    /// Sets the hold of a way, and stores `progress` in its row, which is created if necessary. A nil
-    /// `progress` leaves the stored progress as it is.
+    /// Sets the hold of a webhook, stream or folder of files, and stores `progress` in its row, which is created if
+    /// necessary. A nil `progress` leaves the stored progress as it is.
     func follow(
         _ id: EventConsumerID, holdDays: Int?, from progress: DeliveryProgress?
     ) throws(ConsumerFailure)

@@ -47,7 +47,7 @@ enum BloomreachMessageID {
         output.append(UInt8(ascii: "}"))
     }
 
-    /// The ids that are the same in all tries: the device's cookie or, if there is none, all ids.
+    /// The ids that are the same in all tries: the device's cookie, or all ids without a cookie.
     private static func anchor(_ identifiers: [CustomerIdentifier]) -> JSONValue {
         let cookie = identifiers.filter { $0.name == CustomerIdentifier.cookieName }
         let kept = cookie.isEmpty ? identifiers : cookie
