@@ -143,6 +143,9 @@ struct AppDeletionTests {
         _ = bench.gateway.live.entries(after: nil)
         #expect(try send("m2", of: "ada", bench) == 200)
         #expect(bench.gateway.live.entries(after: 0).entries.count == 1)
+        // A delivery in progress would add to the webhook's metrics after the deletion.
+        #expect(server.waitForRequest())
+        bench.gateway.waitForWebhooks()
         func metrics() throws -> String { try #require(try bench.client().get("/metrics")).body }
         #expect(try metrics().contains(#"countersign_webhook_attempts_total{app="shop""#))
         let deliveries = try bench.place.connection(to: "webhooks")
