@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs the Debian package in a container with Debian and systemd. Runs, upgrades, removes and purges the package there.
-# Needs root, Linux, and Debian's packages.
+# Needs root, Linux and a Debian mirror.
 # usage: service-test.sh [PACKAGE.deb]
 set -eu
 cd "$(dirname "$0")/.."

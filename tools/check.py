@@ -31,11 +31,13 @@ CHECKS = {
     "web": "scripts/web.sh",
     "docs": "scripts/docs.sh && " + TOOL + "site",
     "packages": "scripts/packages-check.sh",
-    "apple": "scripts/apple-check.sh",
+    "apple": "scripts/apple-check.sh ios15.0",
+    "apple-macos": "scripts/apple-check.sh macosx13.0",
     "objc": "scripts/objc-check.sh",
     "flutter": TOOL + "flutter",
     "samples": TOOL + "samples",
-    "package": "scripts/consumer-test.sh",
+    "package": "scripts/consumer-test.sh swiftbuild",
+    "package-native": "scripts/consumer-test.sh native",
     "consumers": PROGRAM + "consumers",
     "c": "swift build --product CountersignC && " + PROGRAM + "clients c --library .build/debug/libCountersignC.so --rounds 1",
     "clients": "make --no-print-directory clients ONLY=",
@@ -66,8 +68,8 @@ CHECKS = {
     "nats": NATS + TOOL + "stream kills --rounds 2",
     "bench": "make --no-print-directory bench",
 }
-# These groups of checks run in parallel after `storage`, because they mostly wait for other processes.
-GROUPS = (("browser", "web"), ("docs", "packages", "apple", "objc", "flutter", "samples"), ("package", "consumers", "c"))
+# The dashboard's checks mostly wait, so they run beside the others, which keep two cores busy.
+GROUPS = (("browser", "web"), ("storage", "docs", "packages", "apple", "objc", "flutter", "samples", "package", "consumers", "c"))
 
 
 def obstacle(name):
@@ -117,7 +119,6 @@ def main(arguments):
     if names:
         runner.run([name for name in CHECKS if name != "storage"] if "all" in names else names)
         return runner.table()
-    runner.run(["storage"])
     with ThreadPoolExecutor() as pool:
         list(pool.map(runner.run, GROUPS))
     runner.run(["nats"])

@@ -16,7 +16,7 @@ internal import Foundation
         let cached = verifier([keys[2]], cache: VerifiedTokenCache())
         let named = try Self.token(keys[2], keyID: "2")
 
-        // Checks that both verifications succeed before the measurement.
+        // Checks the verifications' results before the measurement.
         check(own.verifyOnce() && own.verifyWithNewContext(), "OpenSSL")
         for (verifier, token) in [
             (one, token), (three, token), (three, named), (cached, token), (cached, token),

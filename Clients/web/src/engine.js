@@ -91,7 +91,7 @@ export class Engine {
       await this.#perform(action);
     }
     this.isLeading = false;
-    // The callers then send their requests to the next tab that sends.
+    // Callers of `flush` then ask the next tab that begins to send.
     this.#finish(null);
   }
 

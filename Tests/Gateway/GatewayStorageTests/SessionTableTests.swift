@@ -75,7 +75,7 @@ struct SessionTableTests {
         let store = try store()
         let (isQueued, isDone) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
         let failures = Lock<[Bool]>([])
-        // Holds the queue until the others wait for one commit. The gate stays open, because work can run again.
+        // Blocks the queue until the next jobs share a commit. Signals again, because the store may rerun jobs.
         store.submit(
             { _ in
                 isQueued.wait()

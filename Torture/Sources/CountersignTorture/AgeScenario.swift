@@ -79,7 +79,7 @@ enum AgeScenario {
         private var milliseconds: [Double] = []
         private var ages: [Double] = []
         private var (called, lost, acknowledgedLost, twice) = (0, 0, 0, 0)
-        /// The size of the largest event in the log.
+        /// The largest size from `Tracker.events`.
         var bytes = 0
 
         mutating func add(_ calls: [Calls.Call], in directory: URL, killedAt end: TimeInterval) async throws {
@@ -223,7 +223,7 @@ struct Tracker {
         while true { sleep(3_600) }
     }
 
-    /// The events in the queue of a killed device, each with its approximate size in a log.
+    /// The events in the queue of a killed device, with estimated sizes in the SDK's log.
     static func events(in directory: URL) async throws -> [(number: Int, bytes: Int)] {
         let client = try client(directory)
         _ = await client.snapshot()

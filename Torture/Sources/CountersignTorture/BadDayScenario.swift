@@ -174,7 +174,7 @@ struct BadDayDevice {
                 let id = try await client.record("\(name)-\(number)")
                 journal.write("\(id) \(Int((SystemClock().uptime - start) * 1_000_000))")
             } catch {
-                // An event whose storing failed with an error is not lost.
+                // An event that was not stored does not count as lost.
                 journal.write("refused \(error)")
             }
             try await Task.sleep(nanoseconds: 10_000_000)

@@ -1,7 +1,7 @@
 """Tests the browser client (Clients/web) in Chromium against a real gateway with real tokens.
 
-Each scenario compares the gateway's database with its page: an event that was reported as stored must be in the
-database once. The first scenario that fails ends the run with exit code 1. `--rounds` is the number of times that
+Most scenarios compare the gateway's database with the page: an event reported as stored must be in the database
+once. The first scenario that fails ends the run with exit code 1. `--rounds` is the number of times that
 recording tabs are killed with SIGKILL, for each entry of `WAYS`.
 """
 import argparse
@@ -79,7 +79,7 @@ def kill(browser, stand, rounds):
             for tab, page in enumerate(pages):
                 run(page, "token => client.changeUser('ada', token)", token)
                 run(page, "name => void record(name, 1e9)", f"kill {way} {number} {tab}")
-            # The number of receipts before the kill differs in each round.
+            # The number of receipts before the kill varies by round.
             until(lambda: len(visit.told) >= before + 3 + 7 * (number % 9), page=pages[0])
             kill_tabs(browser)
             for page in pages:

@@ -191,7 +191,7 @@ package final class Metrics: GatewayObserver {
                     ]
                 }),
             MetricFamily(
-                "countersign_batch_events", "Events per request, as handed to the store.",
+                "countersign_batch_events", "Accepted events and duplicates of a request.",
                 histograms: [([], batch)]),
         ]
     }

@@ -16,7 +16,7 @@ public struct ClientStore: ControlStore {
     /// - Parameters:
     ///   - appID: The app that the tokens are for.
     ///   - name: The display name.
-    ///   - publicKey: An RSA key of 2048 bits or more, as PEM or JWK, that verifies assertions (RFC 7523,
+    ///   - publicKey: An RSA key of 2048 to 8192 bits, as PEM or JWK, that verifies assertions (RFC 7523,
     ///     section 2.2). Nil creates a secret instead.
     ///   - grants: The allowed grant types; at least one.
     /// - Returns: The client and its secret. The secret is shown only once, because only its hash is stored.

@@ -107,7 +107,7 @@ package struct RunningGateway: Sendable {
     /// The URL for operators. Differs from `url` if there is a separate admin listener.
     package let adminURL: String
 
-    /// The URL of the dashboard for other machines: the public URL, if one is set.
+    /// The dashboard's URL: without an admin listener the public URL, if it is known.
     package let dashboardURL: String
 
     package init(url: String, adminURL: String, dashboardURL: String? = nil) {
