@@ -15,7 +15,7 @@ BIN = Path(sys.executable).parent
 # ignored_auth, because an app whose enforcement is not Required accepts requests without a token.
 OF_EVENTS = ("--exclude-checks", "positive_data_acceptance,negative_data_rejection,ignored_auth")
 PROJECTS = "^/(track|data|webxp|wxstatic|campaigns)/"
-# A request with a wrong If-Match is rejected before its body is read (RFC 9110, 13.2.2), and one without it with 428 (RFC 6585, 3).
+# If-Match is checked before rules that the schema lacks: 412 if it is wrong, 428 if it is missing (RFC 6585, 3).
 STATUSES = """
 [checks.negative_data_rejection]
 expected-statuses = ["400", "401", "403", "404", "405", "406", "409", "412", "415", "422", "428", "429", "5xx"]

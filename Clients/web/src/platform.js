@@ -15,7 +15,7 @@ export function browser() {
       },
     },
     random: () => Math.random(),
-    // Not the global `navigator`, which Node 20 lacks.
+    // `navigator` alone throws in Node 20, which lacks it.
     facts(page = /** @type {any} */ (globalThis).navigator) {
       return { os: { name: page?.userAgentData?.platform ?? page?.platform }, locale: page?.language };
     },

@@ -4,7 +4,7 @@ internal import CountersignCore
 struct EventFollower: Sendable {
     private struct State {
         var position: String?
-        /// The sequence number of the last printed event; 0 before the first.
+        /// The last sequence number that was printed or skipped; 0 before the first.
         var sequence: Int64 = 0
         var count = 0
         var isAfterGap = false

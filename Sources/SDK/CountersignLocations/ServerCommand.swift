@@ -30,7 +30,8 @@ struct ServerCommand: Equatable {
         argument = parts.count > 1 ? parts[1] : nil
     }
 
-    /// Returns the changed settings. Nil, without any change, if `argument` names a setting that must not change.
+    /// Returns the changed settings. Nil, without any change, if `argument` is not an object, a value has a wrong
+    /// type, or a setting must not change.
     static func apply(_ argument: JSONValue?, to http: LocationConfiguration.HTTP) -> LocationConfiguration
         .HTTP?
     {

@@ -81,7 +81,7 @@ extension PostgreSQLTests {
                 try EventLogSchema.migrate(sqlite)
                 let connection = try database.connect()
                 var changes = Changes(state: seed)
-                // Few IDs are merged soon. Many IDs exceed the limit of a customer.
+                // Few values soon merge customers. Many exceed the limit of 64 IDs of a name.
                 let ids = seed.isMultiple(of: 2) ? 6 : 90
                 for number in 0..<150 {
                     let received = Int64(number / 3) * 1_000_000

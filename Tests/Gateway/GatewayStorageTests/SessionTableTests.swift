@@ -126,7 +126,7 @@ struct SessionTableTests {
         #expect(try store.perform { try $0.session(id: kept.sessionID) } != nil)
     }
 
-    /// Without an index, each call would read every unexpired row of the table.
+    /// Without an index, each deletion of expired rows would read every unexpired row of the table.
     @Test(.onSQLite("its query plans"), arguments: ["used_assertion", "revoked_access_token", "session"])
     func expiredRowsAreFoundByAnIndex(table: String) throws {
         _ = try store()

@@ -79,7 +79,7 @@ enum DamageScenario {
         return !process.isRunning && process.terminationStatus == 0
     }
 
-    /// The number of acknowledged events that the gateway does not have.
+    /// The number of events in the journal that the gateway lacks.
     private static func unstored(_ workshop: Workshop) throws -> Int {
         let database = try Database(path: "\(workshop.fixture.dataDirectory)/events.sqlite", isReadOnly: true)
         let ids = Set(try database.rows("SELECT message_id FROM event").map { $0[0] })

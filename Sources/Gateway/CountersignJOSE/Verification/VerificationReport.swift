@@ -44,7 +44,7 @@ public struct VerificationReport: Sendable {
     public internal(set) var isAnonymous = false
     /// The claims of an accepted token; otherwise nil.
     public internal(set) var claims: VerifiedClaims?
-    /// The id of the ring entry whose key verified the signature, even if the claims are not accepted; nil if no
+    /// The id of the key ring entry whose key verified the signature, even if the claims are not accepted; nil if no
     /// key did.
     public internal(set) var matchedKeyID: String?
     /// The seconds by which the device's clock is ahead of the gateway's; negative if it is behind. Nil unless

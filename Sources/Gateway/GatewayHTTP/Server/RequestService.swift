@@ -2,7 +2,7 @@ internal import CountersignCore
 internal import Foundation
 internal import GatewayModel
 
-/// Handles the requests of a server's loops, which share its limits.
+/// Handles the requests of a server's event loops, which share its limits.
 package final class RequestService: Sendable {
     package typealias Handler = @Sendable (HTTPRequest) -> HTTPOutcome
     /// Adds the headers that a web page needs to read a response, also to responses that the server makes itself.

@@ -28,7 +28,7 @@ package struct StreamSettings: Sendable, Equatable {
     /// Publishing starts after this sequence number. It is set at creation and when an operator moves the position.
     package var startSequence: Int64 = 0
     /// Milliseconds since 1970 of creation or the last move; increases with each move. Published messages contain
-    /// the epoch, so that a position from another epoch is ignored.
+    /// the epoch, so that a position from an older one is ignored.
     package var epoch: Int64 = 0
     package var revision: Int64 = 1
 

@@ -25,7 +25,7 @@ struct EventDocument {
     /// Whether the response has nothing to process.
     var isEmpty: Bool { events.isEmpty && members.lease == nil && members.events_missed != true }
 
-    /// Nil for another kind of object. Cuts the bodies out before decoding the rest, so that they keep their bytes
+    /// Nil if malformed or incomplete. Cuts the bodies out before decoding the rest, so that they keep their bytes
     /// and may have any depth and length.
     init?(_ bytes: [UInt8]) {
         guard let bodies = Self.bodies(in: bytes) else { return nil }
