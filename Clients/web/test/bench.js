@@ -202,7 +202,7 @@ export class Bench {
     };
   }
 
-  /** Opens a tab. Its `page` sends it an event of the page. Its `kill` ends it without an event. */
+  /** Opens a tab. `page` sends a page event, such as `hidden`. `kill` ends the tab without one. */
   tab(more = {}, configuration = {}) {
     const tab = { isHidden: false, isDead: false, hear: null, hearPage: null };
     const platform = { ...this.platform(tab), ...more };

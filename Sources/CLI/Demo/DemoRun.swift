@@ -3,7 +3,7 @@ internal import Foundation
 internal import GatewayModel
 internal import GatewayStorage
 
-/// A run of the demo, from an empty folder to the result.
+/// A run of the demo, from recording to the result.
 struct DemoRun: Sendable {
     /// The seconds over which devices record, long enough for tokens to expire in transit.
     static let recordingSeconds = 8.0

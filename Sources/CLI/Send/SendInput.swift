@@ -208,8 +208,8 @@ struct SendInput: Sendable {
         }
     }
 
-    /// Converts a row of CSV. The columns `event`, `type`, `user_id`, `anonymous_id`, `timestamp` and
-    /// `message_id` have a meaning, also as `userId` and so on; all other columns are properties.
+    /// Converts a row of CSV. The columns `event` or `name`, `type`, `user_id`, `anonymous_id`, `timestamp` and
+    /// `message_id` have a meaning, also in camel case; all other columns are properties.
     private func event(_ row: CSVReader.Row, _ header: [String]) throws(AccessLog.LineProblem) -> SendEvent {
         guard row.fields.count == header.count else {
             throw AccessLog.LineProblem(

@@ -91,6 +91,10 @@ struct TokenFinderTests {
             name: "tokens that are not text", json: #"{"access_token":17,"token":true,"jwt":null}"#,
             access: nil, refresh: nil, lifetime: nil),
         Vector(
+            name: "an ID token and an access token under another name",
+            json: #"{"id_token":{"token":"I"},"user_access_token":"A"}"#, access: "A", refresh: nil,
+            lifetime: nil),
+        Vector(
             name: "several token names in a session",
             json:
                 #"{"data":{"session":{"jwt":"A","renewalToken":"R","expires":60},"id_token":"I"},"exp":7}"#,

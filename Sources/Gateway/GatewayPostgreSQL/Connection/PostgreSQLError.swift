@@ -36,7 +36,7 @@ package struct PostgreSQLError: StorageError, CustomStringConvertible {
         PostgreSQLError(sqlState: "08006", message: message, isConnectionLost: true)
     }
 
-    /// Whether the server's disk or its quota is full.
+    /// Whether the server's disk is full.
     package var isFull: Bool { sqlState == "53100" }
 
     package var isRetryable: Bool { sqlState == "40001" || sqlState == "40P01" }

@@ -5,7 +5,7 @@ package protocol RecordContent: Sendable {
     /// In bytes. Must be fast to compute.
     var estimatedBytes: Int { get }
 
-    /// The bytes for the queue and the destination. `anonymousID` is the device's id, for records without an owner.
+    /// The bytes for the queue and the destination. `anonymousID` is the device's id, for records without a user.
     func rendered(for record: EventRecord, anonymousID: String) -> [UInt8]
 }
 

@@ -134,7 +134,7 @@ struct TokenFinder {
         if ["token", "value", "jwt"].contains(leaf.key), !leaf.parent.isEmpty {
             if containsAny(leaf.parent, ["refresh", "renew"]) { return nil }
             switch accessRank(ofKey: leaf.parent) {
-            case 4: return 4
+            case 5: return 5
             case .some: return 3
             case nil where containsAny(leaf.parent, ["access", "auth"]) && !isExcluded(leaf.parent): return 3
             case nil: break
@@ -149,9 +149,9 @@ struct TokenFinder {
         case "accesstoken": return 1
         case "access", "jwt", "bearertoken", "authtoken", "authorizationtoken": return 2
         case "token": return 3
-        case "idtoken": return 4
+        case "idtoken": return 5
         default:
-            return containsAny(key, ["access", "auth"]) && containsAny(key, ["token", "jwt"]) ? 5 : nil
+            return containsAny(key, ["access", "auth"]) && containsAny(key, ["token", "jwt"]) ? 4 : nil
         }
     }
 
