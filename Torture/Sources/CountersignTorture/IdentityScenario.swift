@@ -134,11 +134,14 @@ enum IdentityScenario {
         var strangers = 0
         /// 1 if the next start has the last acknowledged user, but not that user's token.
         var tokensLost = 0
+        /// Lost events with their users, the user under whom an event is stored instead, and the device's files.
+        var losses: [String] = []
 
         static func + (left: Account, right: Account) -> Account {
             Account(
                 acknowledged: left.acknowledged + right.acknowledged, lost: left.lost + right.lost,
-                strangers: left.strangers + right.strangers, tokensLost: left.tokensLost + right.tokensLost)
+                strangers: left.strangers + right.strangers, tokensLost: left.tokensLost + right.tokensLost,
+                losses: left.losses + right.losses)
         }
 
         var isGood: Bool { lost + strangers + tokensLost == 0 }
@@ -165,6 +168,7 @@ enum IdentityScenario {
             ? try Database(path: path).rows(
                 "SELECT user_id, json_extract(CAST(body AS TEXT), '$.event') FROM event") : []
         let kept = Set(rows.map { "\($0[0].isEmpty ? "-" : $0[0]) \($0[1])" })
+        let users = Dictionary(rows.map { ($0[1], $0[0]) }) { _, last in last }
         var known = "-"
         var isCertain = false
         var candidates: Set<String> = ["-"]
@@ -173,12 +177,21 @@ enum IdentityScenario {
             case "begin" where line.count == 2: candidates.insert(line[1])
             case "acknowledged" where line.count == 3:
                 account.acknowledged += 1
-                if !kept.contains("\(line[1]) \(line[2])") { account.lost += 1 }
+                if !kept.contains("\(line[1]) \(line[2])") {
+                    account.lost += 1
+                    account.losses.append("\(line[1]) \(line[2]), user: \(users[line[2]] ?? "none")")
+                }
                 known = line[1]
                 isCertain = true
                 candidates = [known]
             default: break
             }
+        }
+        if account.lost > 0 {
+            let folder = (path as NSString).deletingLastPathComponent
+            account.losses.append(
+                "files: \(try FileManager.default.contentsOfDirectory(atPath: folder).sorted()), events: \(rows.count)"
+            )
         }
         // The candidates are the last acknowledged user, and users of later changes, each of which may be durable.
         if !candidates.contains(present) { account.strangers = 1 }
@@ -223,6 +236,7 @@ enum IdentityScenario {
         _ name: String, rounds: Int, _ account: Account, control: Account
     ) -> Bool {
         let isGood = account.isGood && account.acknowledged > 0 && !control.isGood
+        for loss in account.losses.prefix(40) { print("\(name): lost: \(loss)") }
         print(
             "\(name): \(isGood ? "ok" : "FAILED"): \(rounds) rounds, \(account.text); "
                 + "control: \(control.text)")
