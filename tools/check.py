@@ -68,7 +68,7 @@ CHECKS = {
     "nats": NATS + TOOL + "stream kills --rounds 2",
     "bench": "make --no-print-directory bench",
 }
-# The dashboard's checks mostly wait, so they run beside the others, which keep two cores busy.
+# The dashboard's checks mostly wait, so they run in parallel with the others, which use both cores.
 GROUPS = (("browser", "web"), ("storage", "docs", "packages", "apple", "objc", "flutter", "samples", "package", "consumers", "c"))
 
 

@@ -134,7 +134,7 @@ enum IdentityScenario {
         var strangers = 0
         /// 1 if the next start has the last acknowledged user, but not that user's token.
         var tokensLost = 0
-        /// Lost events with their users, the user under whom an event is stored instead, and the device's files.
+        /// The lost events, their users, the stored users, and the device's files.
         var losses: [String] = []
 
         static func + (left: Account, right: Account) -> Account {
@@ -168,7 +168,6 @@ enum IdentityScenario {
             ? try Database(path: path).rows(
                 "SELECT user_id, json_extract(CAST(body AS TEXT), '$.event') FROM event") : []
         let kept = Set(rows.map { "\($0[0].isEmpty ? "-" : $0[0]) \($0[1])" })
-        let users = Dictionary(rows.map { ($0[1], $0[0]) }) { _, last in last }
         var known = "-"
         var isCertain = false
         var candidates: Set<String> = ["-"]
@@ -179,7 +178,8 @@ enum IdentityScenario {
                 account.acknowledged += 1
                 if !kept.contains("\(line[1]) \(line[2])") {
                     account.lost += 1
-                    account.losses.append("\(line[1]) \(line[2]), user: \(users[line[2]] ?? "none")")
+                    let user = rows.first { $0[1] == line[2] }?[0]
+                    account.losses.append("\(line[2]) of \(line[1]), stored user: \(user ?? "none")")
                 }
                 known = line[1]
                 isCertain = true
@@ -188,10 +188,8 @@ enum IdentityScenario {
             }
         }
         if account.lost > 0 {
-            let folder = (path as NSString).deletingLastPathComponent
-            account.losses.append(
-                "files: \(try FileManager.default.contentsOfDirectory(atPath: folder).sorted()), events: \(rows.count)"
-            )
+            let files = FileManager.default.enumerator(atPath: directory.path)?.allObjects ?? []
+            account.losses.append("\(rows.count) events in the queue; files: \(files)")
         }
         // The candidates are the last acknowledged user, and users of later changes, each of which may be durable.
         if !candidates.contains(present) { account.strangers = 1 }

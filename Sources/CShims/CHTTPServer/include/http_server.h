@@ -43,8 +43,8 @@ SSL_CTX *countersign_tls_context(
     const char *chain, int chain_size, const char *key, int key_size, const char *password,
     const char **problem);
 
-// Adds the certificate of the next name, for clients that send a name. Takes ownership of `next`. Returns 0 if there is not
-// enough memory. Not thread-safe.
+// Adds the certificate of the next name, for clients that send a name. Takes ownership of `next`. Returns 0 if there is
+// not enough memory. Not thread-safe.
 int countersign_tls_add(SSL_CTX *context, SSL_CTX *next);
 
 void countersign_tls_context_free(SSL_CTX *context);

@@ -98,8 +98,8 @@ final class ConnectionTable: Sendable {
 
     /// Adds a connection. Returns false, and adds nothing, if the client may not connect.
     ///
-    /// May close other connections: the oldest idle one of the same address or, if all slots are in use, idle ones. If
-    /// no connection is idle, closes the slowest ones of addresses that have more connections than the new one's address.
+    /// May close other connections: the oldest idle one of the same address or, if all slots are in use, idle ones.
+    /// If no connection is idle, closes the slowest ones of addresses with more connections than the new one's address.
     func add(_ peer: Peer, at now: UInt64) -> Bool {
         connections.withLock { connections in
             guard admits(peer.unit, &connections, now) else { return false }

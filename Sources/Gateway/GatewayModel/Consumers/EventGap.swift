@@ -12,8 +12,8 @@ package struct EventGap: Sendable, Equatable {
 
     package func joined(with other: EventGap) -> EventGap { EventGap(isOpen: isOpen || other.isOpen) }
 
-    /// The gap of a consumer after `position`. Event files begin with the oldest stored event, so position 0 has no gap.
-    /// Other kinds begin at 0 only if no event was deleted before.
+    /// The gap of a consumer after `position`. Event files begin with the oldest stored event, so position 0 has no
+    /// gap. Other kinds begin at 0 only if no event was deleted before.
     package func of(_ kind: EventConsumerID.Kind, after position: Int64) -> EventGap {
         kind == .file && position == 0 ? .none : self
     }

@@ -22,7 +22,8 @@ package protocol CredentialSource: Sendable {
 
     func accepted(_ credential: Credential, of owner: UserKey) async
 
-    /// Also called if the server accepts the request with a warning. Returns false if the app was already notified that there is no better credential.
+    /// Also called if the server accepts the request with a warning. Returns false if the app was already notified
+    /// that there is no better credential.
     func rejected(
         _ credential: Credential, of owner: UserKey, _ verdict: ServerAnswer.TokenVerdict
     ) async -> Bool
