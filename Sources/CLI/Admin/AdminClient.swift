@@ -81,7 +81,7 @@ extension AdminClient {
         ).body
     }
 
-    /// Reads all pages. Throws ``CommandError`` for an error response or a failed request.
+    /// Returns the items of all pages, at most `limit`. Throws ``CommandError`` for an error response or no response.
     func items(
         _ path: String..., query: [(name: String, value: String?)] = [], limit: Int? = nil
     ) async throws -> [JSONValue] {
@@ -116,7 +116,7 @@ extension AdminClient {
         ).body
     }
 
-    /// Throws `conflict` if another client has changed the resource since `read`. If `read` is nil, reads it first.
+    /// Throws `conflict` if another client has changed the resource since `read`. If nil, reads the resource first.
     func patch(_ path: String..., from read: AdminAnswer? = nil, body: JSONValue) async throws -> JSONValue {
         var read = read
         if read == nil { read = try await send(AdminRequest(method: "GET", path: path)) }

@@ -31,7 +31,8 @@ extension Flag {
 
 extension Invocation {
     /// The target from flags, else from the environment, else the profile in use, else the default data directory.
-    /// Throws `usage` for two targets, `notAuthorized` for a server without a token, and `notFound` without data.
+    /// Throws `usage` for two targets, `notAuthorized` for a server without a token, and, unless `makes` is set,
+    /// `notFound` without data.
     func admin(makingData makes: Bool = false) throws -> any AdminClient {
         if let remote = try remoteAdmin() { return remote }
         if flagValues[Flag.tokenFile.name] != nil {
@@ -112,7 +113,7 @@ extension Invocation {
         return try RemoteAdmin(server, token: known.token, note: note)
     }
 
-    /// The server from flags, else as `profile` saved it.
+    /// The server at `url`. Flags, the environment and `profile` give its CA file and allow plain HTTP.
     func server(_ url: String, of profile: Profile? = nil) throws(CommandError) -> RemoteAdmin.Server {
         try RemoteAdmin.Server(
             url: url,

@@ -2,13 +2,12 @@ extension Flag {
     static let confirm = Flag(
         "confirm", .text("APP"), help: "the app's id again, to confirm without being asked")
 
-    /// Confirms a change that can be undone.
     static let yes = Flag("yes", help: "confirm without being asked")
 }
 
 extension Invocation {
     /// Asks the user to type the app's id, or takes it from ``Flag/confirm``. `consequence` describes the
-    /// effect, such as "delete the app in ./data". Throws `usage` without a terminal or for another text.
+    /// effect, such as "delete the app in ./data". Throws `usage` for another text, or without terminal and flag.
     func confirm(to consequence: String) throws {
         let typed = try value(of: .confirm) ?? io.askOpenly("Type \(app) to \(consequence)")
         guard let typed else {

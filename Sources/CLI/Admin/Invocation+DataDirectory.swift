@@ -56,7 +56,7 @@ extension Invocation {
         return URL(fileURLWithPath: location + "/countersign-data").standardizedFileURL.path
     }
 
-    /// The database to use; nil for the data directory. Throws `usage` if flags name both.
+    /// The database to use; nil for the data directory. Throws `usage` if flags name both or an address is invalid.
     func database() throws(CommandError) -> DatabaseAddress? {
         let given = flagValues[Flag.database.name]?.last
         if flagValues[Flag.data.name] != nil {
@@ -87,7 +87,7 @@ extension Invocation {
         return .database(address)
     }
 
-    /// Like ``storageLocation(makingData:)``. Also throws `notFound` for a folder without data.
+    /// Like ``storageLocation(makingData:)``. Also throws `notFound` for a folder without data unless `makes` is set.
     func locationWithData(makingData makes: Bool = false) throws(CommandError) -> StorageLocation {
         let location = try storageLocation(makingData: makes)
         // Without this check, a mistyped folder would look like one without apps.
@@ -101,7 +101,7 @@ extension Invocation {
         return location
     }
 
-    /// Only `serve` and `migrate` change the schema, because gateways of an older version may still run.
+    /// Only `serve` and `migrate` upgrade an existing schema, because gateways of an older version may still run.
     func checkSchema(of address: DatabaseAddress, making makes: Bool = false) throws(CommandError) {
         let version = try Self.schemaVersion(of: address)
         guard version > 0 || makes else {

@@ -8,7 +8,7 @@ extension BinaryInteger {
 
 /// Accessors for responses of the admin API. Missing members are null.
 extension JSONValue {
-    /// Returns nil for text that is not JSON or has duplicate members.
+    /// Returns nil for text that is not JSON, has duplicate members or is nested deeper than `maximumDepth`.
     init?(parsing bytes: [UInt8], maximumDepth: Int = 64) {
         let parser = StrictJSONParser(maximumBytes: max(1, bytes.count), maximumDepth: maximumDepth)
         guard let value = try? parser.parse(bytes: bytes, { $0.value }) else { return nil }

@@ -11,7 +11,8 @@ struct RemoteAdmin: AdminClient {
         /// Whether to send the token over plain http to another machine.
         var allowsPlainHTTP = false
 
-        /// Throws `usage` if `url` is not a server's URL or uses plain http to another machine. Errors omit passwords.
+        /// Throws `usage` if `url` is not a server's URL, or uses plain http to another machine without permission.
+        /// Errors omit passwords.
         func checked() throws(CommandError) -> Server {
             guard let parts = URLComponents(string: url), let host = parts.host, !host.isEmpty,
                 parts.scheme == "https" || parts.scheme == "http", parts.query == nil, parts.user == nil

@@ -9,7 +9,7 @@ internal import Foundation
 
 extension SystemTransport {
     /// Trusts the certificates in a PEM file, or those of the system without one. Throws `notFound` for an unreadable
-    /// file, and `usage` for a file on a system without libcurl.
+    /// file, and `usage` for a file on a system other than Linux.
     static func trusting(_ file: String?) throws(CommandError) -> SystemTransport {
         if let file, !FileManager.default.isReadableFile(atPath: file) {
             throw CommandError(.notFound, "cannot read \(file)", hint: "--ca-file takes a PEM file")

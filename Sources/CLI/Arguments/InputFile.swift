@@ -4,7 +4,7 @@ internal import Foundation
 struct InputFile {
     let path: String
 
-    /// Whether it is a regular file with its own name, not a pipe or an inherited descriptor.
+    /// Whether the path is a regular file's own name, and not a pipe or an inherited descriptor.
     var hasOwnName: Bool {
         var status = stat()
         return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFREG

@@ -28,7 +28,7 @@ extension Invocation {
         return milliseconds
     }
 
-    /// The milliseconds of a duration with a unit, up to 30 years.
+    /// The milliseconds of a duration with a unit; nil for other text, and from 10^9 s (31 years) on.
     private static func distance(_ text: String) -> Int64? {
         guard let seconds = Quantity.duration(text, in: .seconds), text.last?.isLetter == true,
             seconds < 1_000_000_000

@@ -43,7 +43,7 @@ enum Quantity {
         return "\(seconds / unit.1)\(unit.0)"
     }
 
-    /// The inverse of ``size(_:)``, in the largest exact unit: `10GB`, `64KiB`, `1001B`.
+    /// The inverse of ``size(_:)``, in the largest exact unit of TB to MB, else of TiB to KiB, else in bytes.
     static func text(bytes: Int64) -> String {
         let decimal = ["TB", "GB", "MB"].map { ($0, sizes[$0.lowercased()] ?? 1) }
         let binary = ["TiB", "GiB", "MiB", "KiB"].map { ($0, sizes[$0.lowercased()] ?? 1) }
@@ -62,7 +62,7 @@ enum Quantity {
         }
     }
 
-    /// A time for display, such as `in 2 h`. `seconds` is its distance from now, negative in the past.
+    /// A time for display, such as `in 2 h 5 min`. `seconds` is its distance from now, negative in the past.
     static func distance(seconds: Int64) -> String {
         let about = about(seconds: abs(seconds))
         return seconds > 0 ? "in \(about)" : "\(about) ago"

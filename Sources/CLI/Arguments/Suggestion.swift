@@ -1,5 +1,6 @@
 enum Suggestion {
-    /// The most similar candidate, otherwise a candidate that is the beginning of `word` or begins with `word`.
+    /// The candidate with the smallest edit distance, up to 1 or a third of the length of `word`. Otherwise the first
+    /// candidate that is the beginning of `word` or begins with `word`.
     static func nearest(to word: String, among candidates: [String]) -> String? {
         let limit = max(1, word.count / 3)
         return candidates.map { (candidate: $0, distance: distance(from: word, to: $0)) }

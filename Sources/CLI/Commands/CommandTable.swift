@@ -1,4 +1,4 @@
-/// All commands, the frequent ones first. A new command only needs an entry here.
+/// All commands, the frequent ones first. A new first word of commands also needs an entry in ``CommandSection``.
 enum CommandTable {
     static let all: [Command] =
         [

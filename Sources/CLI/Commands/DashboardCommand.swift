@@ -34,7 +34,7 @@ enum DashboardCommand {
         return "\(page)#/setup/\(try admins.makeSetupToken(at: Milliseconds(Date()).count))"
     }
 
-    /// The program that opens a URL on the desktop; nil without a display.
+    /// The program that opens a URL on the desktop; nil without a display or `xdg-open`.
     private static func opener(_ environment: [String: String]) -> String? {
         #if os(macOS)
             return "/usr/bin/open"

@@ -168,7 +168,7 @@ enum EnforcementCommand {
         _ plan: inout JSONObject, to wanted: String, percent: Int?, at later: Int64?,
         dropping drops: Bool, returnAbove limit: Int?
     ) {
-        /// `--percent`, otherwise for `required` the percentage of the first `present` in that state, otherwise 100.
+        /// `--percent`. Otherwise, for `required`, the percentage of the first of `present` with that state. Else 100.
         func share(_ present: JSONValue...) -> JSONValue {
             if let percent { return .integer(Int64(percent)) }
             guard wanted == Enforcement.required.rawValue else { return 100 }
@@ -239,7 +239,7 @@ enum EnforcementCommand {
         return lines
     }
 
-    /// A sentence about the first additional rejections by the change; nil if it rejects no more than before.
+    /// A sentence about the first additional rejections by the change; nil if the change rejects no more than before.
     private static func consequence(
         of after: JSONObject, from before: JSONObject, app: String
     ) -> String? {

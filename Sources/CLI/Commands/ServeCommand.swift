@@ -31,7 +31,7 @@ enum ServeCommand {
         let isQuiet = adaptLog(of: &configuration, to: invocation.io)
         ProcessLimits.prepare(
             for: configuration.limits, listeners: configuration.adminHost == nil ? 1 : 2)
-        // Connects to the database before the gateway is created, because a wrong address is a common mistake.
+        // Connects to the database first, because this check reports a wrong address with a hint.
         if let address = configuration.database { _ = try Invocation.schemaVersion(of: address) }
         let gateway = try Gateway(configuration: configuration)
         running.withLock { $0 = gateway }
@@ -47,7 +47,8 @@ enum ServeCommand {
         invocation.io.say("Stopped.")
     }
 
-    /// Logs text at a terminal. In the background, where lines interrupt typing, logs only errors and returns true.
+    /// Logs text at a terminal. In the background, where lines interrupt typing, logs only errors and returns true,
+    /// unless the log level is set.
     static func adaptLog(of configuration: inout GatewayConfiguration, to io: CommandIO) -> Bool {
         guard io.isInteractive else { return false }
         configuration.logFormat = .text(isColored: io.usesColor)

@@ -53,7 +53,7 @@ final class GatewayProcess: Sendable {
         }
     }
 
-    /// Starts the gateway; 0 is a free port. Throws `unavailable` if it does not start.
+    /// Starts the gateway; 0 is a free port. Throws `unavailable` if it does not start, `interrupted` after ``stop()``.
     @discardableResult func start(port: Int = 0) async throws(CommandError) -> URL {
         let process = Process()
         process.executableURL = URL(fileURLWithPath: executable)

@@ -142,8 +142,8 @@ struct AdminDoctor: Sendable {
         return found + problems(of: files, "files", nil, of: app)
     }
 
-    /// `remedies` has the subcommand that helps with a problem (`failing` or `missed`). The default is `show`. Unread
-    /// events are reported from an age of `lateHours`. The file of an hour is written soon after its end.
+    /// `remedies` maps a problem (`failing`, `missed` or `late`) to the subcommand that helps; the default is `show`.
+    /// Unread events are reported from an age of `lateHours`. The default suits files, written after each hour.
     private func problems(
         of way: JSONValue, _ noun: String, _ name: String?, of app: String,
         remedies: [String: String] = [:], lateHours: Int64 = 2

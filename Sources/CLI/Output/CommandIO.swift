@@ -52,7 +52,6 @@ struct CommandIO: Sendable {
     /// Whether messages may be coloured, which depends on the terminal and `NO_COLOR`.
     var usesColor: Bool { isInteractive && allowsColor }
 
-    /// Whether data may be coloured.
     var colorsData: Bool { isOutputWatched && allowsColor }
 
     private var allowsColor: Bool { variable("NO_COLOR") == nil && environment["TERM"] != "dumb" }

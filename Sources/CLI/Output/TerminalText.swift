@@ -21,7 +21,7 @@ enum TerminalText {
     }
 
     /// Escapes characters that a terminal may execute or that change the direction of text: U+0080 to U+009F,
-    /// directional formatting characters and separators. `JSONValue` escapes U+0000 to U+001F and U+007F.
+    /// directional formatting characters and separators. JSON strings have U+0000 to U+001F only as escapes (RFC 8259).
     static func escaped(json: String) -> String {
         guard json.utf8.contains(where: { $0 >= 0x80 }) else { return json }
         var shown = ""

@@ -11,6 +11,6 @@ struct Replay: Sendable {
     var problems: [Problem] = []
     /// The line of each event in the input, from 1; empty if the input has no lines.
     var lines: [Int] = []
-    /// Whether the input is truncated. The last problem has the line.
+    /// Whether the input is truncated. The last of ``problems`` then names the line of the truncation.
     var isCutShort = false
 }

@@ -1,4 +1,4 @@
-/// Parses server-sent events (WHATWG HTML, section 9.2.6) from arbitrary pieces.
+/// Parses server-sent events (WHATWG HTML, 9.2.5 and 9.2.6) from arbitrary pieces.
 struct ServerSentEvents {
     struct Event: Equatable, Sendable {
         var name = ""

@@ -15,7 +15,7 @@ struct TriggerApp: Sendable {
 }
 
 extension TriggerApp {
-    /// Nil without the file. Throws `failed` if it is unreadable.
+    /// Nil if the file cannot be read. Throws `failed` if its content is malformed.
     init?(keptIn path: String) throws {
         guard let text = FileManager.default.contents(atPath: path) else { return nil }
         let root = JSONValue(parsing: [UInt8](text))

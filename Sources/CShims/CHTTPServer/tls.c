@@ -85,7 +85,7 @@ SSL_CTX *countersign_tls_context(
     return context;
 }
 
-// The index of a context's data: the context of the next name.
+// The ex_data index at which a context stores the context with the next certificate.
 static int next_index = -1;
 
 // Chooses the first certificate for the name that the client sends (RFC 6066, section 3), or else the first of all.

@@ -3,7 +3,7 @@
 #include <stddef.h>
 
 typedef struct countersign_dashboard_file {
-    /// The path below /admin/, such as "assets/app.js". The page is "index.html".
+    /// The path below /admin/, such as "assets/modules/app.js". The page is "index.html".
     const char *path;
     const unsigned char *bytes;
     size_t size;

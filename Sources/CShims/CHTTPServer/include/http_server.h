@@ -8,7 +8,7 @@
 #include <sys/epoll.h>
 #endif
 
-// The processors available to this process; 1 on systems that do not distribute connections among a port's sockets.
+// The number of processors of this process; 1 on systems that do not distribute connections among a port's sockets.
 int countersign_usable_loops(void);
 
 // Creates `count` sockets that listen on one port; the system distributes connections among them. Returns the

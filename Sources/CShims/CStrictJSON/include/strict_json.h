@@ -39,7 +39,7 @@ typedef struct strict_json_span {
     size_t end;
 } strict_json_span;
 
-// Returns NULL if there is not enough memory. Not thread-safe.
+// Returns NULL if there is not enough memory. A parser must not be used by two threads at once.
 strict_json_parser *strict_json_parser_create(size_t maximum_bytes, size_t maximum_depth, size_t maximum_name_bytes);
 void strict_json_parser_destroy(strict_json_parser *parser);
 

@@ -41,7 +41,7 @@ export function dialog(title, build, { wide = false, look = wide ? "wide" : unde
   });
 }
 
-/** Asks for confirmation of an irreversible action. With `phrase`, the user must type that text. */
+/** Asks for confirmation of an action. With `phrase`, the user must type that text. */
 export function confirm(title, { text, action, dismiss = "Cancel", phrase, kind = "danger", focused = false } = {}) {
   return dialog(title, (close) => {
     const go = button(action, { kind, autofocus: focused, onclick: () => close(true) });

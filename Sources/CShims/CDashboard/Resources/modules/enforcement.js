@@ -73,7 +73,7 @@ export function enforcement(context) {
     return impact(found);
   }, { every: 30_000, bones: 3 });
 
-  /** Saves a changed rule. Undo restores the previous rule. */
+  /** Saves a changed rule. After a change of the state, offers to restore the previous rule. */
   async function change(rule, said, place) {
     const { data: before } = await api.read(base).catch(() => ({ data: null }));
     const done = await attempt(async () => { await api.put(base, clean(rule), rule.etag); }, place);
@@ -88,7 +88,7 @@ export function enforcement(context) {
     return true;
   }
 
-  /** Asks for confirmation if the change lowers the protection or rejects requests of more users. */
+  /** Saves `next`. Asks first if the change lowers the protection or rejects requests of more users. */
   async function changeTo(rule, next, said) {
     if (rejected(next) > rejected(rule) && !await confirm(`Require tokens from ${next.ramp_percent} % of users?`, {
       text: [`Requests of ${app.name || app.id} with an invalid token are now rejected for ${rejected(rule)} % of users. After the change they are rejected for ${next.ramp_percent} %.`, ...cancelled(rule, next)], action: "Raise the share", kind: "primary", focused: true })) return;

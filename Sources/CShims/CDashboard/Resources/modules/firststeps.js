@@ -28,7 +28,7 @@ function stateOf(app) {
   return { ...steps, all: Object.values(steps).every(Boolean) };
 }
 
-/** The only app, if its steps are unfinished; else undefined. */
+/** The only app that is not internal, if its steps are unfinished and not dismissed; else undefined. */
 export function newcomer(apps) {
   const made = apps.filter((app) => !INTERNAL.test(app.id));
   return made.length === 1 ? made.find((app) => !preferences.dismissed.includes(app.id) && !stateOf(app).all) : undefined;

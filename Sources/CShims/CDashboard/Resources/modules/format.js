@@ -99,7 +99,8 @@ const TICK_MINUTES = [1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720];
 
 /**
  * Returns the ticks of a time axis over buckets that begin at `starts`: at most `most`, each with its text and the
- * index of its bucket. Ticks are at full hours and at the first bucket of each day in the chosen time zone.
+ * index of its bucket. Ticks are at the first bucket of each day in the chosen time zone, and at multiples of one of
+ * `TICK_MINUTES` after midnight. With too many days for `most`, only each n-th day has a tick.
  *
  * At a change of daylight saving time, a day may have no midnight, or an hour may occur twice. Local times of ticks
  * never go backwards, so no text appears twice in a day.

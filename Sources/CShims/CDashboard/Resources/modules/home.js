@@ -11,9 +11,9 @@ import { view } from "./views.js";
 import { firstSteps, newcomer } from "./firststeps.js";
 import { spark } from "./spark.js";
 
-/** The apps on a page. Fewer apps have no search. */
+/** The number of apps on a page. The search is hidden if all apps fit on one page. */
 const PAGE = 25;
-/** The warnings that are shown at first. */
+/** The number of warnings that are shown at first. */
 const WARNINGS = 3;
 
 // Failures are rejected requests and those with a warning. Only verified requests can fail.
@@ -126,7 +126,6 @@ export function home(context) {
   replace(body, part.element);
 }
 
-/** An id made of a name. */
 function idOf(text) {
   return text.normalize("NFKD").toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^-|-$/g, "").slice(0, 64);
 }

@@ -223,7 +223,7 @@ export function keys(context) {
   }
 
   replace(body, part.element, keySource(context));
-  // `add` is in the link from a failure that a new key would fix.
+  // `add` is in the links of the first steps, and of failures that a new key would fix.
   if (context.query.get("add") && can("operator")) {
     remember(base, {});
     api.get(base, { limit: 50 }, context.signal).then(({ items }) => items.length < slots.length && addKey(Object.fromEntries(items.map((key) => [key.slot, key]))), () => {});

@@ -151,7 +151,6 @@ export function segmented(label, options, chosen, onchange) {
   return group;
 }
 
-/** A switch with a label. */
 export function toggle(label, on, onchange) {
   return h("label", { class: "toggle" },
     h("input", { type: "checkbox", role: "switch", checked: on, onchange: (event) => onchange(event.target.checked) }),
@@ -160,7 +159,7 @@ export function toggle(label, on, onchange) {
 
 /**
  * A table with `columns` of {title, cell, class?} that scrolls by pointer and keyboard. With `lines`, a row has
- * two lines on a phone: the first two cells, and below them the other cells except the class `spare`.
+ * two lines on a phone: the first two cells, and below them the other cells except the classes `extra` and `spare`.
  */
 export function table(caption, columns, rows, { onrow, visibleCaption = false, lines = false } = {}) {
   return h("div", { class: `table-scroll ${lines ? "lines" : ""}`, tabindex: 0, role: "region", "aria-label": caption },
