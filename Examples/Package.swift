@@ -1,7 +1,7 @@
 // swift-tools-version: 6.3
 import PackageDescription
 
-/// Each folder is an example. They share this manifest, so that their dependencies are built once.
+/// The Swift examples share this manifest, so that their dependencies are built once.
 let package = Package(
     name: "Examples", platforms: [.macOS(.v13), .iOS(.v15)],
     dependencies: [.package(name: "countersign", path: "..")],

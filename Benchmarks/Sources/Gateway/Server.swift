@@ -139,7 +139,6 @@ final class Server {
         throw Command.Failure(description: "a server did not start")
     }
 
-    /// Kills the process with SIGKILL.
     func kill() {
         Foundation.kill(processIdentifier, SIGKILL)
         process.waitUntilExit()

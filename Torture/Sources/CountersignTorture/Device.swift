@@ -98,7 +98,7 @@ struct Control {
 
 /// A file of lines that survive a kill of the process, written without the code under test.
 ///
-/// A kill may cut a line: Linux ends a `write` between two pages of the file if the process has a SIGKILL. So each line
+/// A kill may cut a line: Linux ends a `write` between two pages of the file if a SIGKILL is pending. So each line
 /// begins with a line break, which separates it from a cut line, and ends with a mark, which a cut line lacks.
 final class Journal: Sendable {
     private static let mark = " ."

@@ -34,7 +34,6 @@ struct Disk {
         try? FileManager.default.removeItem(at: image)
     }
 
-    /// Takes all space.
     func fill() throws {
         let file = open(filler.path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
         guard file >= 0 else { throw TortureError("cannot fill \(directory.path)") }

@@ -2,7 +2,7 @@ internal import Foundation
 
 /// `CountersignTorture [SCENARIO [ROUNDS]]`: crash tests of the SDK, with kills and simulated power failures.
 ///
-/// Exit status: 0 if no event was lost or stored twice, 1 if a scenario failed, 2 after an error.
+/// Exit status: 0 if all scenarios passed, 1 if a scenario failed, 2 after an error.
 @main
 struct Torture {
     static func main() async {

@@ -52,7 +52,6 @@ final class Workshop: @unchecked Sendable {
             ], environment: environment)
     }
 
-    /// Kills a process without warning.
     func kill(_ process: Process) {
         Foundation.kill(process.processIdentifier, SIGKILL)
         process.waitUntilExit()

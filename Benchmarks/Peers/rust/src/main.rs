@@ -87,7 +87,7 @@ struct Server {
 }
 
 impl Server {
-    /// Returns the user of a valid token.
+    /// Returns the user of a valid token; `None` also for a wrong write key.
     fn verify(&self, headers: &HeaderMap) -> Option<String> {
         let token = headers.get(AUTHORIZATION)?.to_str().ok()?.strip_prefix("Bearer ")?;
         if headers.get("x-write-key")?.as_bytes() != self.write_key.as_bytes() {
