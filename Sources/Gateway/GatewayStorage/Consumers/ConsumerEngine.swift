@@ -24,7 +24,8 @@ package protocol ConsumerEngine: Sendable {
     /// The sequence number of the newest readable event.
     func head(_ connection: Connection) throws -> Int64
 
-    /// The sequence number before the first event received at or after a time, searched after `floor`.
+    /// The sequence number before the first event received at or after a time. The search may skip events through
+    /// `floor`. The number is lower if the search ends after ``EventPage/mostLooked`` events.
     func sequence(
         before milliseconds: Int64, of appID: String, after floor: Int64, _ connection: Connection
     ) throws -> Int64
@@ -104,8 +105,7 @@ package struct HeldLease: Sendable, Equatable {
         self.reached = reached
     }
 
-    /// The position after events through `sequence` are acknowledged; nil acknowledges all. Throws
-    /// `notInLease`.
+    /// The position after events through `sequence` are acknowledged; nil acknowledges all. Throws `notInLease`.
     package func position(through sequence: Int64?) throws(ConsumerFailure) -> Int64 {
         guard let sequence else { return reached }
         guard from...reached ~= sequence else { throw EventConsumerRules.notInLease }

@@ -63,7 +63,7 @@ struct ConsumerLeases {
         return true
     }
 
-    /// The deadline of a partition's lease; nil without a lease, or while an acknowledgement is being committed.
+    /// The deadline of a partition's unexpired lease. Nil without one, or while an acknowledgement is being committed.
     func deadline(of partition: Int, at milliseconds: Int64) -> Int64? {
         guard case .leased(_, let deadline) = slots[partition],
             !EventConsumerRules.hasEnded(deadline, at: milliseconds)

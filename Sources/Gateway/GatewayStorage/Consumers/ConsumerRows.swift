@@ -88,8 +88,7 @@ package struct ConsumerRows {
         }.first
     }
 
-    /// Returns false when a consumer of this name exists. `generation` is the SQL column of the generation; `0` for
-    /// an engine without generations.
+    /// Returns false when a consumer of this name exists. `generation` is as in ``row(_:generation:)``.
     package func insert(
         _ id: EventConsumerID, _ settings: EventConsumerSettings, at sequence: Int64, generation: String,
         milliseconds: Int64

@@ -70,15 +70,15 @@ package struct EventConsumer: Sendable {
     package var settings: EventConsumerSettings
     package var createdMilliseconds: Int64
     package var partitions: [Partition]
-    /// The number of the app's events after the position, regardless of the filter; with several partitions, their
-    /// mean. Deleted events of deleted customers may count until retention reaches their position.
+    /// The number of the app's events after the position, regardless of the filter; the mean of several partitions.
+    /// PostgreSQL counts at most 100,000. SQLite may count events of deleted customers until retention reaches them.
     package var lag: Int
     /// When the oldest event after the position was received, in milliseconds since 1970; nil without such an event.
     package var oldestUnreadMilliseconds: Int64?
     package var gap: EventGap
 
     package struct Partition: Sendable, Equatable {
-        /// The sequence number of the last acknowledged event; 0 before the first.
+        /// The partition's position: the sequence number through which events were acknowledged or skipped.
         package var committed: Int64
         /// The deadline of the current lease, in milliseconds since 1970; nil when the partition is free.
         package var leasedUntilMilliseconds: Int64?

@@ -2,8 +2,7 @@ internal import CountersignCore
 package import CountersignSQLite
 package import GatewayModel
 
-/// Consumers in `events.sqlite`. In a running gateway, the event writer commits positions together with
-/// events.
+/// Consumers in `events.sqlite`. In a running gateway, the event writer commits positions together with events.
 ///
 /// Leases are in memory, because only one gateway runs on a folder, and a poll then needs no commit.
 package final class SQLiteConsumerEngine: ConsumerEngine {

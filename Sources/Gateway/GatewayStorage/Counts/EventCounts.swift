@@ -86,7 +86,8 @@ struct EventCounts {
             }
             if last > counted { try Self.note(last, connection) }
         } else {
-            // Another writer has already counted some of the events, and may have deleted their users.
+            // Another writer has counted some of the events and may have deleted their users, or `init` left events
+            // of an earlier connection uncounted.
             try Self.complete(connection)
         }
         try uses.write(to: connection)

@@ -4,9 +4,9 @@ internal import GatewayModel
 
 /// Finds, creates and merges customers, within the writer's transaction.
 ///
-/// Each id belongs to one customer. A customer with a hard id is selected only by that id, and never loses
-/// its ids to another customer. Soft ids are unauthenticated claims of clients: they create customers, merge
-/// customers without a hard id, and are attached to the customer of a hard id in the same request. In a
+/// Each id belongs to one customer. A customer with a hard id (`registered`) is selected only by that id, and never
+/// loses its ids to another customer. Soft ids are unauthenticated claims of clients. They create customers, and merge
+/// customers without a hard id. They are attached to the customer of a hard id in the same request. In a
 /// merge, the newer value of a property wins and the older customer remains.
 struct CustomerWriter {
     /// The maximum number of soft ids of one name. A further id replaces the oldest.
@@ -31,7 +31,7 @@ struct CustomerWriter {
     }
 
     func apply(_ change: CustomerChange, receivedMilliseconds: Int64) throws {
-        // Without a hard id, a change whose soft ids all belong to identified customers is ignored.
+        // A change is ignored if all its ids are soft and belong to customers that these ids may not select.
         guard let customer = try resolve(change, receivedMilliseconds: receivedMilliseconds)
         else { return }
         // `seen_ms` has a resolution of one hour, so that most requests need not write the row.
@@ -147,7 +147,7 @@ struct CustomerWriter {
             .integer(Self.maximumProperties), .integer(Self.maximumBytes))
     }
 
-    /// Deletes the oldest properties of `customer`, until both customers together are within the limits of one.
+    /// Deletes the oldest properties of `customer` that exceed the limits. The data of `other` counts too.
     private func trimProperties(of customer: String, besides other: String? = nil) throws {
         let sums = try connection.first(
             "SELECT sum(bytes), sum(properties), sum(CASE WHEN id = ?2 THEN bytes ELSE 0 END), "

@@ -3,8 +3,8 @@ internal import CountersignSQLite
 internal import Foundation
 internal import GatewayModel
 
-/// The only connection that adds events. Must be used by one thread. After an error other than a full disk or a
-/// violated constraint, the owner must close it and open a new one, which reads the actual state of the disk.
+/// The only connection that adds events. Must be used by one thread. Can be used after a full disk or a violated
+/// constraint. After any other error, the owner must close it and open a new one, which reads the disk's actual state.
 final class EventLogWriter {
     private static let mostKnownUsers = 200_000
     /// The number of users not yet in `app_user` at which the counts are written early, to bound memory.

@@ -4,8 +4,8 @@ package import GatewayModel
 /// Selects events. Nil members match every event.
 package struct EventQuery: Sendable {
     package var appID: String
-    /// Readers that follow the log do not get events that were assigned to the user after they were stored, because
-    /// a reader's position may already be after such an event. Lists and exports include such events.
+    /// Lists and exports include events that were assigned to the user after the events were stored. Readers that
+    /// follow the log do not get such events, because a reader's position may already be after them.
     package var userID: String?
     package var messageID: String?
     package var requestID: String?

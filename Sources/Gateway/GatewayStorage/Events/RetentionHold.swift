@@ -3,7 +3,7 @@ internal import CountersignSQLite
 package import GatewayModel
 
 /// The consumers that hold an app's events, in one step of a sweep. An expired event stays until all of these consumers
-/// have read it, but at most for the days of a consumer's hold beyond the app's retention.
+/// have read it. Each consumer holds events at most for the days of its hold beyond the app's retention.
 package struct RetentionHold {
     private struct Holder {
         let id: EventConsumerID

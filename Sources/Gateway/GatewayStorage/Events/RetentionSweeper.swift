@@ -177,7 +177,7 @@ struct RetentionSweeper {
             var isHeld = false
             for sequence in found where !budget.isUsedUp {
                 if let received = try received(sequence) {
-                    // While the app exceeds its size limit, deletes customers that were last seen before this event.
+                    // While the app exceeds its size limit, deletes customers not seen since this event.
                     if received >= cutoff { try deleteExcessCustomers(&excess, seenUntil: received, &budget) }
                     if budget.isUsedUp { break }
                     isHeld = hold.holds(sequence, received: received)

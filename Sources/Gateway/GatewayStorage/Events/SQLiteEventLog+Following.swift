@@ -3,7 +3,6 @@ internal import CountersignSQLite
 internal import GatewayModel
 
 extension SQLiteEventLog {
-    /// The number of sequence numbers that one query of the index returns.
     private static let sequencesPerStep = 256
 
     func positions() throws(GatewayError) -> EventPositions {
@@ -35,8 +34,9 @@ extension SQLiteEventLog {
         return range
     }
 
-    /// The sequence number before the first event received at or after a time. The search starts a minute before the
-    /// time, because events do not strictly follow the times of receipt: clocks are set back and requests take time.
+    /// The sequence number before the first event received at or after a time; lower if the search ends after
+    /// ``EventPage/mostLooked`` events. The search starts a minute before the time. The order of events may differ from
+    /// the times of receipt, because clocks are set back and requests take time.
     func sequence(
         before milliseconds: Int64, of appID: String, after floor: Int64, _ sqlite: SQLiteConnection,
         _ log: EventLogState

@@ -50,8 +50,8 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
     /// How long a measurement of free disk space is valid.
     private static let spaceMilliseconds = 100
 
-    /// Writes the counts of apps and keys every `countSeconds`. Throws `SQLiteError` if the file cannot be opened, and
-    /// `conflict` if its version cannot be migrated. A full disk throws nothing, but batches fail until there is space.
+    /// Writes the counts of apps and keys every `countSeconds`. Throws `conflict` if the version cannot be migrated,
+    /// and other errors if a file cannot be opened. A full disk throws nothing, but batches fail until there is space.
     package convenience init(
         path: String, pendingBytes: Int, diskFloorBytes: Int = 0,
         observer: (any GatewayObserver)? = nil, retentionSeconds: Double = 60,
