@@ -31,7 +31,7 @@ package protocol Storage: Sendable {
 
     func openCustomers() throws(GatewayError) -> any CustomerStore
 
-    /// `now` is the clock by which counts are dated and expire.
+    /// `now` is the clock by which counts expire. `source` dates them.
     func openAnalytics(
         from source: any AnalyticsSource, now: @escaping @Sendable () -> Date,
         report: @escaping @Sendable (String) -> Void

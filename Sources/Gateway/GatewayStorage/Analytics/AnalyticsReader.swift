@@ -51,7 +51,8 @@ package struct EnforcementPreview: Sendable {
     package var notJudged = 0
 }
 
-/// Reads counts of verdicts and samples of failed requests, also while a gateway writes.
+/// Reads counts of verdicts and samples of failed requests, also while a gateway writes. All functions except
+/// `activity` throw `notFound` if no gateway has run on the data directory.
 package protocol AnalyticsLog: Sendable {
     /// The buckets of a range in order, including empty ones. Throws `invalid` for no or more than 5,000 buckets.
     func buckets(_ query: AnalyticsQuery, by length: BucketLength) throws(GatewayError) -> [VerdictBucket]
@@ -78,7 +79,7 @@ package protocol AnalyticsLog: Sendable {
         before: (atMilliseconds: Int64, id: String)?, limit: Int
     ) throws(GatewayError) -> [FailureSample]
 
-    /// Throws `notFound` when the sample was deleted.
+    /// Throws `notFound` for an unknown or deleted sample.
     func sample(id: String, of appID: String) throws(GatewayError) -> FailureSample
 }
 

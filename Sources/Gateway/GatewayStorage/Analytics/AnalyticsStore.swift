@@ -80,7 +80,7 @@ package final class AnalyticsStore: AppData, @unchecked Sendable {
             [schema], from: 2, at: now)
     }
 
-    /// `open` is called again after a failure.
+    /// `open` is called again after a failed write, unless the file was locked.
     package init(
         open: @escaping @Sendable () throws(GatewayError) -> any SQLDatabase, source: any AnalyticsSource,
         now: @escaping @Sendable () -> Date, report: @escaping @Sendable (String) -> Void
@@ -114,7 +114,7 @@ package final class AnalyticsStore: AppData, @unchecked Sendable {
         _ = reports.result { [self] in write() }
     }
 
-    /// The number of uncounted requests: the memory for counts was full while the file could not be written.
+    /// The number of uncounted requests. They were dropped because the memory for different counts was full.
     package var dropped: Int { droppedRequests.withLock { $0 } }
 
     /// Deletes an app's counts and samples in small steps. Stores pending data first, so that it is deleted too.

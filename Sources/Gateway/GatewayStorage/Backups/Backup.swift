@@ -38,16 +38,16 @@ package struct Backup: Sendable, Equatable {
     static let manifestName = "manifest.json"
     static let prefix = "countersign-"
     private static let partialSuffix = ".partial"
-    /// The files in the order of copying. Progress of deliveries that an earlier version stored in separate files is
-    /// copied before the events, so that the progress is not ahead of the events.
+    /// The files in the order of copying. An earlier version stored the progress of deliveries in separate files. These
+    /// files are copied before the events, so that the progress is not ahead of the events.
     static let databases = [
         "control.sqlite", "token-keys.sqlite", "tokens.sqlite", DeliveryStore.fileName,
         EarlierStreams.fileName, "events.sqlite",
         "analytics.sqlite",
     ]
 
-    /// Backs up a data directory, also while a gateway runs on it. Throws `notFound` if there is nothing to back up,
-    /// and `storage` also if less than `floorBytes` would stay free on either disk. An incomplete backup is deleted.
+    /// Backs up a data directory, also while a gateway runs on it. Throws `notFound` without data, `invalid` for a
+    /// damaged file, and `storage` also if less than `floorBytes` would stay free. Deletes an incomplete backup.
     package static func create(
         of dataDirectory: String, in folder: String, floorBytes: Int = 0, now: Date = Date(),
         report: (Step) -> Void = { _ in }
@@ -279,7 +279,7 @@ package struct Backup: Sendable, Equatable {
         for file in files {
             guard case .object(let file) = file, case .string(let name)? = file["name"],
                 Self.databases.contains(name), case .integer(let bytes)? = file["bytes"],
-                // The limit exceeds SQLite's maximum file size, and sums of such sizes cannot overflow.
+                // The limit exceeds SQLite's maximum file size. The sum for all ``databases`` cannot overflow.
                 (0..<1 << 50).contains(bytes),
                 case .string(let sha256)? = file["sha256"], case .object(let rows)? = file["rows"]
             else { return nil }

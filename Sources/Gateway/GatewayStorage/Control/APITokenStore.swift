@@ -103,7 +103,7 @@ package struct APITokenStore: ControlStore {
         }
     }
 
-    /// Nil when the token does not exist or has expired. Records the use of a valid token once an hour.
+    /// Nil when the token does not exist or has expired. Records the use of a valid token at most once an hour.
     package func token(_ text: String, at milliseconds: Int64) throws(GatewayError) -> AdminToken? {
         let hash = SHA256.digest(text)
         let found = try read { connection in

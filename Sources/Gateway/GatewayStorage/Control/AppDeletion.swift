@@ -7,7 +7,7 @@ package struct AppDeletion: Sendable, Equatable {
     package let appID: String
     /// Time of the deletion, in milliseconds since 1970. Later requests for the app are rejected.
     package let requestedMilliseconds: Int64
-    /// The time from which the id may be used again; nil until it is known whether tokens were issued for the app.
+    /// The earliest time at which the id is available; nil until it is known whether tokens were issued for the app.
     package let freeMilliseconds: Int64?
     /// When the deletion of the app's data was complete; nil while data may remain.
     package let erasedMilliseconds: Int64?

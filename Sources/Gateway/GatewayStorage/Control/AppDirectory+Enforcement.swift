@@ -22,7 +22,8 @@ extension AppDirectory {
         try setting(of: appID)
     }
 
-    /// Sets a plan. Clears the record of an automatic return to `optional`. Throws `invalid` for a number out of range.
+    /// Sets a plan. Clears the record of an automatic return to `optional`. Throws `invalid` for a number out of range,
+    /// and for a percentage below 100 in a state other than `required`.
     package func setEnforcementPlan(
         _ plan: EnforcementPlan, for appID: String, at milliseconds: Int64? = nil
     ) throws(GatewayError) {

@@ -70,8 +70,8 @@ extension AppDirectory {
 
     /// Sets the rules for the claims of an app's tokens.
     ///
-    /// - Throws: `invalid` for a number or list out of range, such as a leeway that is not 0 to 300 seconds, without an
-    ///   allowed algorithm or `typ`, or if a required claim has no expected value; `notFound`, `storage`.
+    /// - Throws: `invalid` for a value out of range, such as a leeway that is not 0 to 300 seconds. `invalid` also if
+    ///   no algorithm or `typ` is allowed, or a required claim has no expected value. `notFound`, `storage`.
     public func setPolicy(_ policy: ClaimsPolicy, for appID: String) throws(GatewayError) {
         try set(policy, for: appID)
     }
@@ -83,8 +83,8 @@ extension AppDirectory {
 
     /// Sets the allowed origins of an app and the retention of its events.
     ///
-    /// - Throws: `invalid` for a new origin that no browser sends, days that are not 1 to 36,500, or bytes that are not
-    ///   1 to 2^50; `notFound`, `storage`.
+    /// - Throws: `invalid` for a new origin that no browser sends, for days outside 1 to 36,500, or for bytes outside
+    ///   1 to 2^50. `notFound`, `storage`.
     public func setRules(_ rules: AppRules, of appID: String) throws(GatewayError) {
         try set(rules, for: appID) { connection in
             let known = try SettingTable(connection: connection).effective(AppRules.self, of: appID)
@@ -97,8 +97,8 @@ extension AppDirectory {
     /// - Throws: `notFound`, `storage`.
     public func tokenRules(of appID: String) throws(GatewayError) -> TokenRules { try setting(of: appID) }
 
-    /// Sets the token service's rules for an app. Issued tokens keep their lifetime. A shorter absolute
-    /// lifetime also applies to existing sessions.
+    /// Sets the token service's rules for an app. Issued access tokens keep their lifetime. A shorter absolute
+    /// lifetime also applies to existing token families.
     ///
     /// - Throws: `invalid` for a time out of its range, `notFound`, `storage`.
     public func setTokenRules(_ rules: TokenRules, for appID: String) throws(GatewayError) {

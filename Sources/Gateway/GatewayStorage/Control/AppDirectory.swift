@@ -150,11 +150,11 @@ public final class AppDirectory: ControlStore {
     /// error, no key is added.
     ///
     /// - Parameters:
-    ///   - json: The set as JSON. Unusable keys are ignored, as section 5 requires.
+    ///   - json: The set as JSON. Unusable keys are ignored, as section 5 recommends.
     ///   - appID: The app.
     /// - Returns: The added keys, in the order of the set.
-    /// - Throws: `invalid` when the text is not a JWK Set or has no usable key, `conflict` when the app would
-    ///   have more than three keys, `notFound`, `storage`.
+    /// - Throws: `invalid` when the text is not a JWK Set or has no usable key. `conflict` when the app would
+    ///   have more than three keys. `notFound`, `storage`.
     public func importKeys(fromJWKSet json: String, to appID: String) throws(GatewayError) -> [AppKey] {
         let keys: [PublicKey]
         do {

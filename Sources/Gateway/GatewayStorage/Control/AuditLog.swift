@@ -57,7 +57,7 @@ package struct AuditLog: ControlStore {
         }
     }
 
-    /// Verifies the hash chain and the recorded end. `brokenAt` is the sequence number of the first invalid entry.
+    /// Verifies the hash chain and the recorded end. `brokenAt` is the number of the first invalid or missing entry.
     package func verify() throws(GatewayError) -> (entries: Int, brokenAt: Int64?) {
         try read { connection in
             var previous = AuditEntry.root

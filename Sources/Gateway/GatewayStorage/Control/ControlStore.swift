@@ -27,7 +27,6 @@ extension ControlStore {
         before: JSONValue? = nil, after: JSONValue? = nil, at milliseconds: Int64? = nil
     ) throws {
         func text(_ value: JSONValue?) -> String? { value.map { String(decoding: $0.bytes, as: UTF8.self) } }
-        // `audit_head` has the last entry's number and hash, to detect that the newest entries were removed.
         let head = try connection.first("SELECT seq, hash FROM audit_head") { ($0.int64(0), $0.blob(1)) }
         guard let head else { throw GatewayError(.storage, "the end of the audit log is missing") }
         var entry = AuditEntry(

@@ -10,7 +10,7 @@ package struct RestrictionStore: ControlStore {
     package let actor: Operator
     package let now: @Sendable () -> Date
 
-    /// The maximum number of restrictions of an app. Revocations accumulate if tokens have no maximum lifetime.
+    /// The maximum number of an app's active restrictions. Revocations accumulate if tokens have no maximum lifetime.
     package static let most = 10_000
 
     /// How long restrictions are stored after their end. A revocation that was deleted while the clock was ahead

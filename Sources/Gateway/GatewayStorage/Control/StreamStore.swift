@@ -28,7 +28,8 @@ package struct StreamStore: ControlStore {
         try read { try Self.stream(name, of: appID, $0) }
     }
 
-    /// Creates a stream that starts after `startSequence`. Throws `conflict` for a used name or too many streams.
+    /// Creates a stream that starts after `startSequence`. Throws `conflict` for a used name, for too many streams, or
+    /// if another stream publishes to the same JetStream stream.
     package func create(
         _ name: String, of appID: String, _ members: JSONObject, after startSequence: Int64,
         at milliseconds: Int64

@@ -31,7 +31,7 @@ package struct WebhookStore: ControlStore {
         try read { try Self.endpoint(id, of: appID, $0) }
     }
 
-    /// Creates an endpoint for events after `startSequence`. Returns its secret, shown only once. Throws `conflict`.
+    /// Creates an endpoint that starts after `startSequence`. The secret is shown once. Throws `conflict` for too many.
     package func create(
         of appID: String, _ members: JSONObject, secret: String?, after startSequence: Int64,
         at milliseconds: Int64

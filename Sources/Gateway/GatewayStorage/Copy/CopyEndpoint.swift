@@ -3,7 +3,7 @@ package import CountersignSQLite
 
 /// A data directory or database as the source or target of a copy. Must be used by one thread.
 package protocol CopyEndpoint: AnyObject {
-    /// Throws `conflict` or `alreadyRunning` when a gateway uses the data directory or database.
+    /// Throws `alreadyRunning` when a gateway uses the data directory or database.
     func checkStopped() throws
 
     func log() throws -> CopiedLog

@@ -24,7 +24,7 @@ package struct StorageCopy {
     }
 
     /// `report` receives the table and its number of copied rows after each group. Throws `conflict` when the target
-    /// has other data or a gateway runs.
+    /// has other data, and `alreadyRunning` when a gateway runs.
     package func copy(_ report: (String, Int) throws -> Void = { _, _ in }) throws(GatewayError) {
         try GatewayError.storing {
             try source.checkStopped()

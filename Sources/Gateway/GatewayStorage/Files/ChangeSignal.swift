@@ -4,8 +4,8 @@ package import GatewayModel
 
 /// Lets a command that changed a data directory wait until the running gateway has loaded the change.
 ///
-/// The gateway creates the file `gateway.changes` with two counters: requests of commands to load changes, and the
-/// last request after which the gateway has loaded all changes.
+/// The gateway creates the file `gateway.changes` with two counters. The first counts requests of commands to load
+/// changes. The second is the number of the last request after which the gateway has loaded all changes.
 package final class ChangeSignal: Sendable {
     private static let fileName = "gateway.changes"
     private static let pauseMicroseconds: UInt32 = 5_000
@@ -36,7 +36,7 @@ package final class ChangeSignal: Sendable {
         guard descriptor >= 0 else { return true }
         defer { close(descriptor) }
         guard DataDirectoryLock.isHeld(in: dataDirectory) else { return true }
-        // Commands may increment at the same time. Closing the descriptor releases the lock.
+        // Several commands may increment at the same time.
         flock(descriptor, LOCK_EX)
         let own = number(descriptor, 0) + 1
         write(own, descriptor, 0)

@@ -35,7 +35,7 @@ package struct DataDirectory: Sendable {
         }
     }
 
-    /// Creates an empty file with mode 0600 if necessary.
+    /// Returns the path of a file. Creates an empty file with mode 0600 if necessary.
     ///
     /// An existing file is not opened: closing a descriptor releases all POSIX locks of the process on the file
     /// (fcntl(2)), including SQLite's. Another process could then delete the write-ahead log in use

@@ -3,8 +3,8 @@ internal import GatewayModel
 /// The meaning of a presented refresh token of an active session.
 ///
 /// A client may lose the response to an exchange, or refresh in two processes at once. So a request with the parent of
-/// the active token gets the active token again, until the active token is exchanged or the reuse window is over. Any
-/// other replaced token indicates theft (RFC 9700, section 4.14.2; see `docs/adr/0015-reuse-of-refresh-tokens.md`).
+/// the active token gets the active token again, within the reuse window and until its exchange. Any other replaced
+/// token indicates theft (RFC 9700, section 4.14.2; see `docs/adr/0015-reuse-of-refresh-tokens.md`).
 enum RefreshTokenReuse {
     /// The active token, which is exchanged now.
     case active
@@ -15,8 +15,8 @@ enum RefreshTokenReuse {
     /// A token that the session never had.
     case unknown
 
-    /// `presented` and `active` are generations, `stored` the row of the presented token, and `child` the active token
-    /// if it is a child of the presented one. `window` is in milliseconds.
+    /// `presented` and `active` are generations. `stored` is the row of the presented token. `child` is the active
+    /// token if it is a child of the presented token. `window` is in milliseconds.
     init(
         presented: Int, active: Int, stored: StoredRefreshToken?, child: RefreshToken?, window: Int64,
         at now: Int64

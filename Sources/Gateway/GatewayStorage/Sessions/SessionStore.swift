@@ -2,7 +2,7 @@ internal import CountersignCore
 package import Foundation
 package import GatewayModel
 
-/// Stores sessions, used assertions and revoked access tokens in `tokens.sqlite` or another database.
+/// Stores sessions (token families), used assertions and revoked access tokens in `tokens.sqlite` or another database.
 ///
 /// Waiting jobs share a commit, and each completes when it is durable. The file uses a rollback journal with
 /// `synchronous=EXTRA`, because the command line may also write (see `docs/adr/0002-two-databases.md`).

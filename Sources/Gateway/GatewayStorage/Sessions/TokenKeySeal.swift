@@ -8,7 +8,7 @@ package struct TokenKeySeal: Sendable {
     package let path: String
     private let key: [UInt8]
 
-    /// Reads a line of base64url; nil when the file does not exist. Throws `invalid` if the file has no key.
+    /// Reads a line of base64url; nil without a file. Throws `invalid` without a key, `dataDirectory` if unreadable.
     package init?(file path: String) throws(GatewayError) {
         guard FileManager.default.fileExists(atPath: path) else { return nil }
         guard let bytes = FileManager.default.contents(atPath: path) else {

@@ -50,7 +50,6 @@ package final class TokenSecrets: Sendable {
         self.init(file, seal: .none)
     }
 
-    /// `seal` encrypts the columns.
     package init(_ database: any SQLDatabase, seal: Seal) {
         self.database = database
         self.seal = seal

@@ -138,7 +138,7 @@ package final class DeliveryStore: AppData, Sendable {
         return count
     }
 
-    /// Deletes the attempts of an app's alert webhook. ``sweep(keeping:at:)`` deletes those of deleted endpoints.
+    /// Deletes the attempts of an app's alert webhook. ``sweep(keeping:at:)`` deletes attempts of deleted endpoints.
     package func erase(appID: String) throws(GatewayError) {
         try database.write(alone: false) { connection in
             let id = DeliveryRecord.alerts(of: appID)
