@@ -20,7 +20,7 @@ public struct GatewayError: Error, Sendable, CustomStringConvertible {
 
         /// The data directory or a file in it cannot be read or written.
         public static let dataDirectory = Code(rawValue: "data_directory")
-        /// The address cannot be bound: it is in use, not this machine's, or not allowed.
+        /// The address cannot be bound: it is in use, not this machine's or not allowed, or no file descriptor is free.
         public static let cannotBind = Code(rawValue: "cannot_bind")
         /// Another gateway runs on this data directory.
         public static let alreadyRunning = Code(rawValue: "already_running")

@@ -3,7 +3,7 @@ public import CountersignJOSE
 
 /// An app: the unit that keys, enforcement and events belong to.
 public struct App: Sendable, Identifiable {
-    /// The name in commands: 1 to 64 lower-case letters, digits, `-` and `_`.
+    /// The name in commands: 1 to 64 lower-case letters, digits, `-` and `_`, not beginning with `-`.
     public let id: String
     /// The display name.
     public var name: String

@@ -1,6 +1,6 @@
 internal import CountersignCore
 
-/// How strictly an app's tokens are enforced.
+/// How strictly an app enforces user tokens, which are sent with a write key. Other tokens are always enforced.
 public enum Enforcement: String, Sendable, CaseIterable {
     /// Tokens of users are not verified. The default.
     case disabled

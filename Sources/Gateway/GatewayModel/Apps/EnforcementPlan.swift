@@ -1,13 +1,13 @@
 /// How strictly an app's tokens are enforced, and when that changes automatically.
 package struct EnforcementPlan: Sendable, Equatable {
     package var state = Enforcement.disabled
-    /// The percentage of users that the state `required` applies to. The state `optional` applies to all other
-    /// users.
+    /// The percentage of users that the state `required` applies to. The state `optional` applies to all other users,
+    /// except in requests with several users.
     package var rampPercent = 100
     /// A later change, which `AppDirectory.switchScheduled` makes.
     package var scheduled: Switch?
     package var autoReturn: Return?
-    /// The last automatic return to `optional`; nil once an operator has set the state again.
+    /// The last automatic return to `optional`; nil after any later change of the plan.
     package var returned: Returned?
     package var sinceMilliseconds: Int64 = 0
 
@@ -23,11 +23,11 @@ package struct EnforcementPlan: Sendable, Equatable {
         package var rampPercent = 100
     }
 
-    /// The condition for the automatic return from `required` to `optional`: too many users are rejected because
-    /// their token has expired or is no longer verified by any key. Other failures do not count, because any
-    /// client could cause them.
+    /// The condition for the automatic return from `required` to `optional`: too many users whose token has expired or
+    /// is no longer verified by any key. A failure counts only if the same token was accepted before. Otherwise an
+    /// attacker could cause the return. Alerts about rejected requests use the same numbers, for requests.
     package struct Return: Sendable, Equatable {
-        /// The minimum percentage of rejected users, among the users within the window whose token is or was valid.
+        /// The minimum percentage of users with such a failure, among users in the window whose token is or was valid.
         package var rejectedPercent: Int
         package var windowMinutes: Int
         /// The minimum number of users within the window whose token is or was valid.

@@ -37,7 +37,7 @@ package struct IdentityProvider: Sendable {
 
     package var needsAudience: Bool { if case .required = audience { true } else { false } }
 
-    /// Sets the provider's values in a policy. Returns the key source. Throws `invalid` for the tenant or the audience.
+    /// Sets the provider's values in a policy. Throws `invalid` for a malformed tenant or a missing audience.
     package func fill(
         _ policy: inout ClaimsPolicy, tenant: String, audience given: String?
     ) throws(GatewayError) -> KeySource {

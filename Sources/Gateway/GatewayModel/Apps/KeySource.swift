@@ -68,7 +68,7 @@ extension KeySources: AppSetting {
                     return source
                 }
             }),
-        // Earlier versions stored one source in these two fields. Their gateways read the first source from the fields.
+        // Earlier versions stored one source in these two fields. Gateways of those versions read the first source.
         JSONField(
             "url", shown: nil, taken: nil, get: { ($0.all.first?.url).jsonValue },
             set: { sources, value in

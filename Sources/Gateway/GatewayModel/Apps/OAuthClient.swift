@@ -1,6 +1,6 @@
 package import CountersignCore
 
-/// An OAuth client that gets its own tokens from the token service (RFC 6749, section 2), such as a backend.
+/// An OAuth client of the token service (RFC 6749, section 2), such as a backend.
 public struct OAuthClient: Sendable, Identifiable {
     /// A grant type of `/oauth/token`.
     public enum Grant: String, Sendable, CaseIterable {

@@ -13,8 +13,8 @@ package enum CustomerTokens: String, Sendable, TextEnum {
 
 /// How clients of the Bloomreach dialect reach an app, and where push notifications are delivered.
 package struct ProjectSettings: Sendable, Equatable {
-    /// The project token in paths: 1 to 64 letters, digits and `-`. The default is the app's id. Set another
-    /// token if shipped apps contain it.
+    /// The project token in paths. The default is the app's id. Operators set another token if shipped apps contain it:
+    /// 1 to 64 letters, digits and `-`, not beginning with `-`.
     package var token: String
     package var customerTokens = CustomerTokens.off
     /// Receives requests to send a test push notification; nil rejects such requests of clients.

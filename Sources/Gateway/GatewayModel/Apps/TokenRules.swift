@@ -17,7 +17,7 @@ public struct TokenRules: Sendable, Equatable {
     public var accessSeconds = 3_600
     /// Lifetime of an unused token family, in seconds.
     public var refreshSeconds = 30 * 86_400
-    /// Grace period after a rotation in which a request with the old refresh token gets its successor, in seconds.
+    /// Seconds after a rotation in which the old refresh token gets its successor again, if the successor is unused.
     public var reuseSeconds = 60
     /// Maximum lifetime of a token family, in seconds.
     public var absoluteSeconds = 90 * 86_400

@@ -11,7 +11,7 @@ package struct UserRestriction: Sendable, Equatable {
     package enum Action: String, Sendable, TextEnum {
         case block
         case limit
-        /// Rejects the user's tokens that were issued before the restriction.
+        /// Invalidates the user's tokens that were issued before the restriction or have no `iat`.
         case revoke
     }
 

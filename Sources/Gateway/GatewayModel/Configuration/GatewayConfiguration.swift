@@ -132,10 +132,10 @@ public struct TLSFiles: Sendable {
     public var keyPath: String
     /// The password of the private key; nil when the key is not encrypted.
     public var keyPassword: String?
-    /// Certificates for other names. A client that sends a name (SNI) gets the first certificate for it. Empty by default.
+    /// Certificates for other names. A client that sends a name (SNI) gets the first certificate for that name.
     public var others: [TLSFiles] = []
 
-    /// This certificate and the others. The password applies to all keys.
+    /// This certificate and the others. ``keyPassword`` is the default for the keys of the others.
     package var all: [TLSFiles] {
         [self]
             + others.map { other in

@@ -17,7 +17,8 @@ public struct GatewayLimits: Sendable {
     public var eventBytes = 512 * 1024
     /// Seconds until the header of a request must be complete.
     public var headerSeconds = 10
-    /// Seconds until the body of a request must be complete.
+    /// Seconds until the body of a request must be complete. A client has the same time to read a response, plus one
+    /// second for each 8 KiB.
     public var bodySeconds = 30
     /// Seconds that a connection may be idle between requests.
     public var idleSeconds = 30
@@ -28,9 +29,9 @@ public struct GatewayLimits: Sendable {
     /// Open connections of one address (one /64 for IPv6). For a new connection beyond the limit, the gateway closes
     /// an idle connection of the address. If no connection is idle, it closes the new one. Trusted proxies are exempt.
     public var connectionsPerAddress = 256
-    /// Requests a second of one address (one /64 for IPv6), with a burst of five times as many; more get 429
-    /// with `Retry-After`. 0 sets no limit. Requests from this machine are exempt, unless a proxy forwards
-    /// them.
+    /// Requests a second of one address (one /64 for IPv6), with a burst of five times as many; more get 429 with
+    /// `Retry-After`. All addresses of an IPv6 /48 together may send 16 times as many. 0 sets no limit. Requests from
+    /// this machine are exempt, unless a proxy forwards them.
     public var requestsPerSecondPerAddress = 1_000
     /// Requests a second of one app, with a burst of five times as many; more get 429 with `Retry-After`. 0
     /// sets no limit.

@@ -1,6 +1,6 @@
 internal import CountersignCore
 
-/// An error of a consumer's operation. The operation has changed nothing.
+/// An error of a consumer's operation. The operation has changed nothing, except possibly after `storage`.
 package struct ConsumerFailure: Error, Sendable, CustomStringConvertible {
     package enum Code: String, Sendable, TextEnum {
         case notFound = "consumer_not_found"

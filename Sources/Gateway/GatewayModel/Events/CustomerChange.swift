@@ -27,7 +27,7 @@ package struct CustomerIdentifier: Sendable, Hashable {
     }
 }
 
-/// A request's changes to a customer. Stored in the same transaction as the request's events.
+/// A request's changes to a customer. Stored in one transaction with the request's events, or with the first of them.
 package struct CustomerChange: Sendable {
     /// The customer's ids: at least one, and each name once.
     package var identifiers: [CustomerIdentifier]

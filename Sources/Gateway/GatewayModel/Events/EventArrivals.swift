@@ -29,8 +29,8 @@ package final class EventArrivals: Sendable {
     /// The ticket of the last call of ``note(_:)``, for any app.
     package var lastNote: Ticket { state.withLock { $0.lastNote } }
 
-    /// Calls `wake` once, from any thread. If ``note(_:)`` was called for the app after the ticket, calls `wake`
-    /// immediately and returns nil.
+    /// Calls `wake` once, from any thread, unless the waiter is cancelled before. If ``note(_:)`` was called for the
+    /// app after the ticket, calls `wake` immediately and returns nil.
     package func wait(
         for appID: String, since ticket: Ticket, _ wake: @escaping @Sendable () -> Void
     ) -> Waiter? {

@@ -1,6 +1,6 @@
 package import CountersignCore
 
-/// Events of one request, stored in one transaction.
+/// Events of one request, stored in one transaction. PostgreSQL stores a large batch in several transactions.
 package final class EventBatch: Sendable {
     package let appID: String
     package let receivedMilliseconds: Int64
@@ -38,8 +38,8 @@ package final class EventBatch: Sendable {
         package let timestampMilliseconds: Int64
         /// The range of the event's JSON in the batch's body.
         package let json: Range<Int>
-        /// Whether the message id was derived from the content and the device, where possible. A repeated event is
-        /// then a duplicate even if the user has signed in since the first attempt.
+        /// Whether the client sent no message id, so that the id was derived from the content and the device if
+        /// possible. A repeated event is then a duplicate even if the user has signed in since the first attempt.
         package let isIdentifiedByContent: Bool
 
         package init(

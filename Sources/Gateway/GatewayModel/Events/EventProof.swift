@@ -19,7 +19,7 @@ package struct EventProof: Sendable, Equatable {
     /// The error code of the token; nil for a valid or unverified token.
     package let code: Int?
     package let keyID: String?
-    /// The app's enforcement when the request was admitted.
+    /// The enforcement that applied to the request.
     package let enforcement: String?
     package let dialect: String
     package let requestID: String

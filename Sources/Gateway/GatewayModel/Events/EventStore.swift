@@ -13,7 +13,7 @@ package protocol EventStore: AppData {
 
     var load: StoreLoad { get }
 
-    /// Counts a request whose token this key has verified. The next commit stores the count.
+    /// Counts a request whose token this key has verified. The store writes the counts periodically.
     func noteKeyUse(appID: String, keyID: String, milliseconds: Int64)
 
     /// Checks that the store is writable by writing to it.

@@ -1,4 +1,4 @@
-/// The reason why a batch was not stored. No part of the batch was stored; the sender may retry.
+/// The reason why a batch was not stored completely. After a retry, events that were stored count as duplicates.
 package struct StoreFailure: Error, Sendable {
     package enum Reason: Sendable {
         case full

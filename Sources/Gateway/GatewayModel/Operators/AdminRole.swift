@@ -1,11 +1,11 @@
 internal import CountersignCore
 
 package enum AdminRole: String, Sendable, TextEnum, Comparable {
-    /// Reads counts, codes and settings, with pseudonyms instead of users.
+    /// Reads counts, codes, settings and events, with pseudonyms instead of users and without the events' content.
     case viewer
     /// Also reads events and users as stored, and changes apps and their settings.
     case `operator`
-    /// Also deletes apps, changes dashboard users, tokens and signing keys, and makes backups.
+    /// Also deletes apps, creates streams, and manages dashboard users, API tokens, signing keys and backups.
     case owner
 
     package static func < (left: AdminRole, right: AdminRole) -> Bool { left.rank < right.rank }

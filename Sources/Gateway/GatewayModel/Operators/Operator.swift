@@ -6,7 +6,7 @@ public struct Operator: Sendable, Equatable {
     /// A user of the admin page, `token:` with an API token's name, `#` and its id, `cli:` with an account of
     /// this machine, or `gateway`.
     public let name: String
-    /// The role: `owner`, `operator`, `viewer`, or `system` for the gateway itself.
+    /// The role: `owner`, `operator`, `viewer`, `reader` for a reader's token, or `system` for the gateway itself.
     public let role: String
 
     /// - Parameters:

@@ -74,7 +74,7 @@ package struct FailureSample: Sendable {
         }
     }
 
-    /// The JSON text of a token's part, up to 8 KiB; nil if it is not valid JSON.
+    /// The JSON text of a token's part; nil if it is longer than 8 KiB or not valid JSON.
     package static func json(_ part: Substring?) -> String? {
         guard let part, let bytes = Base64URL.decode(String(part)), bytes.count <= 8_192,
             (try? StrictJSONParser(maximumBytes: 8_192, maximumDepth: 32).parse(bytes: bytes) { _ in true })

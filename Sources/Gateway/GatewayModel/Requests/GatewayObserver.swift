@@ -27,13 +27,13 @@ package final class RequestRecord: Sendable {
     package let path: String
     package let clientAddress: String
     package let context: RequestContext
-    /// The status of the response; nil when the client disconnected before.
+    /// The status of the response; nil if the connection was closed without a response.
     package let status: Int?
     package let code: String?
     /// Bytes of the decompressed body.
     package let bytesIn: Int
     package let bytesOut: Int
-    /// Seconds from the request line to the response.
+    /// Seconds from the first byte of the request until the response is ready or the connection is closed.
     package let seconds: Double
 
     package init(

@@ -17,7 +17,7 @@ package struct RequestContext: Sendable {
     package var tokenID: String?
     /// The claims of a valid token that are listed in the policy's `keptClaims`, as a JSON object.
     package var claims: String?
-    /// A hash of the token, for apps whose enforcement may return automatically; nil for other apps.
+    /// A hash of the user token, for apps whose enforcement may return automatically; otherwise nil.
     package var tokenHash: UInt64?
     /// The app's restrictions of users and devices; nil if there are no restrictions.
     package var restrictions: UserRestrictions?

@@ -5,7 +5,7 @@ package struct RequestSpan: Sendable {
     /// The caller's span; nil when the trace begins at the gateway.
     package let parentID: String?
 
-    /// Arrival of the request line.
+    /// Arrival of the first byte of the request.
     package var began: UInt64 = 0
     /// The request was read and routing began.
     package var handlingBegan: UInt64 = 0

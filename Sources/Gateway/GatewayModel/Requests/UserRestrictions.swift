@@ -54,7 +54,7 @@ package final class UserRestrictions: Sendable {
         return found
     }
 
-    /// Whether a revocation rejects a token of the user. A token without `iat` counts as older than the revocation.
+    /// Whether a revocation makes a user's token invalid. A token without `iat` counts as older than the revocation.
     package func revokes(_ user: String, issuedAt: Double?, at instant: Double) -> Bool {
         guard user.utf8.count <= Self.longestID, let revoked = users[user]?.revoked,
             Milliseconds(seconds: instant).count < revoked.until

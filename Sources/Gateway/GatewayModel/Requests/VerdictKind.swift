@@ -7,6 +7,6 @@ package enum VerdictKind: String, Sendable, TextEnum {
     case acceptedWithWarning = "warned"
     case rejected
 
-    /// Whether the request's token was checked. False for anonymous requests and while enforcement is disabled.
+    /// Whether the token was checked. False for anonymous requests, and for user tokens while enforcement is disabled.
     package var isVerified: Bool { self != .anonymous && self != .notJudged }
 }

@@ -1,6 +1,6 @@
 internal import Foundation
 
-/// A clock that is never adjusted and continues while the machine sleeps.
+/// A clock that cannot be set and continues while the machine sleeps.
 package enum Uptime {
     package static var milliseconds: Int64 {
         var time = timespec()

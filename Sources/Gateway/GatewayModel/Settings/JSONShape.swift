@@ -57,7 +57,7 @@ package struct JSONMember: Sendable {
         JSONMember(name: name, type: type, isRequired: true)
     }
 
-    /// An optional member. In requests, null is equivalent to a missing member.
+    /// An optional member. Null is valid too.
     package static func may(_ name: String, _ type: JSONShape) -> JSONMember {
         JSONMember(name: name, type: type, isRequired: false)
     }

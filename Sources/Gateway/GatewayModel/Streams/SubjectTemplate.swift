@@ -3,8 +3,8 @@ internal import CountersignCore
 /// A template for the subjects that a stream publishes to: tokens separated by dots. A token is a literal,
 /// `{app}`, `{type}` or `{user}`.
 ///
-/// Values from an event are escaped into one token, because a dot, wildcard or space would change the
-/// subject. Every byte except `A-Z a-z 0-9 _ -` becomes `%` and two hexadecimal digits.
+/// A user's id becomes a hash. The app's id and the type are escaped into one token each, because a dot, wildcard or
+/// space would change the subject. Every byte except `A-Z a-z 0-9 _ -` becomes `%` and two hexadecimal digits.
 package struct SubjectTemplate: Sendable, Equatable {
     private enum Token: Sendable, Equatable {
         case word(String)
@@ -28,7 +28,7 @@ package struct SubjectTemplate: Sendable, Equatable {
         for token in text.split(separator: ".", omittingEmptySubsequences: false) {
             switch String(token) {
             case "{app}":
-                // The first token must be a literal, so that no value can begin with `$` or `_INBOX`.
+                // The first token must be a literal, so that no subject can begin with `$` or `_INBOX`.
                 guard !tokens.isEmpty else { return nil }
                 tokens.append(.word(Self.escaped(appID)))
             case "{type}": tokens.append(.type)

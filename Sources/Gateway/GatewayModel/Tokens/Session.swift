@@ -16,7 +16,7 @@ public struct Session: Sendable, Identifiable {
     public let generation: Int
     /// Creation time, in milliseconds since 1970.
     public let createdMilliseconds: Int64
-    /// Time of the last refresh token exchange, in milliseconds since 1970.
+    /// Time of the last refresh token exchange, initially of the creation, in milliseconds since 1970.
     public let usedMilliseconds: Int64
     /// Expiry if unused, in milliseconds since 1970.
     public let expiresMilliseconds: Int64
