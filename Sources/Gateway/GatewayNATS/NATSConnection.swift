@@ -4,8 +4,8 @@ internal import Foundation
 package import GatewayDelivery
 package import GatewayModel
 
-/// A connection to NATS through its C library, which does not reconnect by itself. After an error, `StreamWay` closes
-/// the connection and opens a new one.
+/// A connection to NATS through its C library, without automatic reconnection. After an error, `StreamWay` closes the
+/// connection and opens a new one.
 package final class NATSConnection: StreamConnection {
     /// The time limit for connecting, for writing, and for responses of the JetStream API.
     private static let timeoutMilliseconds: Int64 = 5_000

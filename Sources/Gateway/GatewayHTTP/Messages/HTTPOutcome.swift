@@ -3,7 +3,7 @@ internal import CountersignCore
 package enum HTTPOutcome {
     case answer(HTTPResponse)
     /// A deferred response. `start` begins the work, which must call the given closure exactly once, from any
-    /// thread, when it has ended. `poll` then returns the response, once; it returns nil before.
+    /// thread, when it has ended. `poll` returns nil until then, and the response afterwards.
     case later(start: (@escaping @Sendable () -> Void) -> Void, poll: () -> HTTPResponse?)
 }
 

@@ -14,7 +14,7 @@ package final class HTTPRequest {
     package let query: String?
     /// The client's address as text, resolved through trusted proxies; empty when unknown.
     package internal(set) var clientAddress: String
-    /// Whether a proxy forwarded the request, so that the peer's address is not the client's.
+    /// Whether the peer is a trusted proxy, or a header field shows that a proxy forwarded the request.
     package internal(set) var isForwarded = false
     package let receivedMilliseconds: Int64
     package let id: String

@@ -58,8 +58,8 @@ package struct HTTPField {
     let nameBytes: UnsafeBufferPointer<UInt8>
     let valueBytes: UnsafeBufferPointer<UInt8>
 
-    /// The value with U+001A for each non-ASCII byte. No field that the gateway reads needs these bytes, none can
-    /// contain U+001A, and Swift splits and compares ASCII text faster.
+    /// The value with U+001A for each non-ASCII byte. No field that the gateway reads needs these bytes, and no field
+    /// can contain U+001A itself. Swift splits and compares ASCII text faster.
     package var value: String { Self.text(valueBytes) }
 
     static func text(_ bytes: UnsafeBufferPointer<UInt8>) -> String {

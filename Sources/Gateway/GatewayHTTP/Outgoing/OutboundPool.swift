@@ -44,7 +44,7 @@ package final class OutboundPool: Sendable {
         }
     }
 
-    /// Sends a request, and calls `completion` once on the pool's thread, which it must not block.
+    /// Sends a request, and calls `completion` once, usually on the pool's thread. `completion` must not block.
     package func send(_ request: OutboundRequest, _ completion: @escaping Completion) {
         guard let multi else {
             return completion(.failure(.init(.connection, reason: "libcurl did not start")))

@@ -19,7 +19,7 @@ package struct OutboundRequest {
     var schemes = "https"
     let allowsPrivateAddresses: Bool
     let timeoutMilliseconds: Int
-    /// The maximum size of the response. A longer one is a failure unless ``cutsLongAnswers`` is set.
+    /// The maximum size of the response's body. A longer body is a failure unless ``cutsLongAnswers`` is set.
     let maximumBytes: Int
     /// Whether a long response is truncated, for callers that only need the status.
     let cutsLongAnswers: Bool

@@ -4,7 +4,7 @@ internal import GatewayModel
 package struct Router: Sendable {
     private let exact: [BytewiseText: [Route]]
     private let templates: [Template]
-    /// The segments of the longest template.
+    /// The number of segments of the longest template.
     private let mostSegments: Int
     private let rejections: [Rejection]
 

@@ -63,7 +63,6 @@ final class MemoryReservation: Sendable {
         }
     }
 
-    /// Reserves memory even beyond the limit.
     func takeBeyondLimit(_ count: Int) {
         state.withLock { state in
             memory.takeBeyondLimit(count)

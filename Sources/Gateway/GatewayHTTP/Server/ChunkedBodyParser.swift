@@ -1,7 +1,7 @@
 internal import CountersignCore
 
 /// A parser for a chunked body (RFC 9112, section 7.1). Rejects white space around a chunk's size and bare
-/// line feeds. Checks and drops the values of extensions and trailer fields.
+/// line feeds. Checks and drops extensions and trailer fields.
 struct ChunkedBodyParser {
     enum Step: Equatable {
         case content(Range<Int>)

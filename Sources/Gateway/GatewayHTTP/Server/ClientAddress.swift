@@ -2,16 +2,16 @@ internal import CountersignCore
 internal import GatewayModel
 
 enum ClientAddress {
-    /// The address of a request for which a trusted proxy sent no valid address.
+    /// The result if a trusted proxy sent an invalid address, or after too many proxies.
     static let unknown = ""
 
     private static let mostProxies = 32
 
     /// The address that limits and logs use for the client.
     ///
-    /// Each proxy appends the address of its peer to `X-Forwarded-For`, so the list is read from the end. Returns
-    /// the first address that is not a trusted proxy's, or the last one read if all are. Returns `unknown` if a
-    /// trusted proxy wrote anything but an address with an optional port, or after 32 trusted proxies.
+    /// Each proxy appends the address of its peer to `X-Forwarded-For`, so the list is read from the end. Returns the
+    /// first address that is not a trusted proxy's, or the last one read if all are. Without a list, returns `peer`.
+    /// Returns `unknown` for an element that is not an address with an optional port, or after 32 trusted proxies.
     static func resolve(peer: String, forwarded: [String], proxies: [AddressRange]) -> String {
         guard isTrusted(peer, proxies) else { return peer }
         var client = peer

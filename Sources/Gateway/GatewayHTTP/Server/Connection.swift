@@ -74,7 +74,7 @@ final class Connection {
     var isListed = false
 
     var stream: ResponseStream?
-    /// The time at which the response, or the stream after a wait for data, began, and the bytes sent since then.
+    /// The time at which sending began, and the bytes to send since then. A stream that waits for data resets both.
     var (sendingBegan, sentBytes) = (UInt64(0), 0)
     var isChunked = false
     var closesAfterwards = false
@@ -127,7 +127,6 @@ final class Connection {
 
     // MARK: Sockets
 
-    /// Reads once.
     func read(into buffer: UnsafeMutableRawBufferPointer) -> Transfer {
         guard canRead else { return .wouldBlock }
         if let tls {

@@ -78,7 +78,7 @@ package final class HTTPServer: Sendable {
         }
     }
 
-    /// Stops accepting connections, completes requests that have begun, and closes.
+    /// Stops accepting connections, and waits for requests that have begun. Closes slow transfers after the grace time.
     package func stop(graceSeconds: Double) {
         let stopping = loops.withLock { loops in
             defer { loops = [] }

@@ -1,7 +1,7 @@
 internal import GatewayModel
 
-/// The limits of a request's head and body, and the fields that a request may have only once. `HeadParser` checks them,
-/// and ``GatewayLimits`` has the values.
+/// The limits of a request's head and body, with the values of ``GatewayLimits``. Also has the fields that a request
+/// may have only once.
 final class HeadLimits: Sendable {
     let headerBytes: Int
     let headerFields: Int

@@ -292,7 +292,7 @@ struct HeadParser {
         return value
     }
 
-    /// RFC 9112, section 9.6.
+    /// RFC 9112, section 9.3.
     private static func readOptions(
         _ value: Range<Int>, _ bytes: UnsafeRawBufferPointer, _ closes: inout Bool, _ keeps: inout Bool
     ) {
