@@ -41,7 +41,7 @@ package final class Administration: Sendable {
         let alerts = WebhookSender(now: now)
         self.alerts = alerts
         watch = EnforcementWatch(
-            // Its own connection: the data version changes only with commits of other connections.
+            // Its own connection: SQLite's data version changes only with commits of other connections.
             directory: try storage.openControl(as: .schedule), now: sharedTime,
             recent: Self.recent(storage, recorder, now), known: { recorder.knownTokens(of: $0, since: $1) },
             changed: changed,
@@ -164,7 +164,7 @@ package final class Administration: Sendable {
         api.endpoints + DashboardFiles().endpoints
     }
 
-    /// The SDK for web pages, served on each listener for events.
+    /// The SDK for web pages, served on each listener.
     package let appEndpoints = BrowserClient().endpoints.map(\.forPages)
 
     /// A token for the one-time link to set the first password; nil if a user exists.

@@ -7,7 +7,7 @@ package import GatewayModel
 internal import GatewayObservability
 package import GatewayStorage
 
-/// The admin API on a storage without a socket, for an account with access to it. Gateways may be running.
+/// The admin API without a socket, for an account with direct access to the storage. Gateways may be running.
 /// Overview, settings and live results need a running gateway, so they are missing.
 package final class LocalAdministration: Sendable {
     private let directory: AppDirectory
@@ -17,8 +17,8 @@ package final class LocalAdministration: Sendable {
     private let isLate: @Sendable () -> Void
     private let now: @Sendable () -> Date
 
-    /// Without `directory`, opens the storage's. Without `backupFolder`, there are no backups. `isLate` is called if a
-    /// running gateway has not loaded a change within some seconds. Throws `storage`.
+    /// Without `directory`, opens one on `storage`. Without `backupFolder`, there are no backups. `isLate` is called if
+    /// a running gateway has not loaded a change within some seconds. Throws `storage`.
     package init(
         storage: any Storage, directory: AppDirectory? = nil, backupFolder: String?,
         isLate: @escaping @Sendable () -> Void = {}, now: @escaping @Sendable () -> Date = { Date() }

@@ -10,7 +10,7 @@ package final class DeliveryRunner: Sendable {
     /// The state of a way, for metrics.
     package struct Count: Sendable {
         package let id: EventConsumerID
-        /// The number of events that the receiver has accepted since the gateway started.
+        /// The number of events that the receiver has accepted since this gateway began to deliver to it.
         package let events: Int
         package let isFailing: Bool
     }

@@ -16,7 +16,7 @@ struct Destination: Sendable {
     var isBusy = false
     /// Whether the position has moved since it was stored.
     var isUnstored = false
-    /// The number of events that the receiver has accepted since the gateway started.
+    /// The number of events that the receiver has accepted since this gateway began to deliver to it.
     var accepted = 0
     /// Whether an alert about the current lag was sent.
     var isLate = false

@@ -6,7 +6,7 @@ internal import GatewayModel
 internal import GatewayStorage
 
 /// The admin API: authorizes requests and handles them outside the server's thread. Each class of operations
-/// has a serial queue, so a change of a setting never waits for a report, a password hash or a backup.
+/// has a serial queue, so a change of a setting never waits for a password hash or a backup.
 package final class AdminAPI: Sendable {
     private let directory: AppDirectory
     private let publicURL: String?

@@ -143,7 +143,7 @@ extension JSONShape {
         .all(["items": .list(item), "next": .nullable(.string)])
     }
 
-    /// JSON Schema 2020-12. Members that may be missing may be null in bodies only.
+    /// JSON Schema 2020-12. Optional members may be null in request bodies only.
     func schema(isBody: Bool) -> JSONValue {
         switch self {
         case .text(.max): ["type": "string"]

@@ -9,7 +9,7 @@ struct AdminIdentity: Sendable {
     var userCreatedMilliseconds: Int64?
     /// Whether the user must set up a second factor before any other request.
     var mustEnrol = false
-    /// Whether the caller is the account that owns the data directory, and so may read all files in it.
+    /// Whether the caller is a local command with direct access to the storage, and so can read all data in it.
     var ownsData = false
 
     /// A text that differs between a user and a deleted user of the same name. Ends with a newline.

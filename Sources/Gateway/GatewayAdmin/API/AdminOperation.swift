@@ -23,16 +23,16 @@ struct AdminOperation: Sendable {
         case common
         /// Events, counts and deliveries, which are stored outside the control database. Settings do not wait for them.
         case data
-        /// The data of the token service.
+        /// The data of the token service, and restrictions of users.
         case sessions
         /// Operations with a password hash. scrypt takes a tenth of a second.
         case password
-        /// Backups, which take as long as a copy of all data.
+        /// Backups and deletions of a customer's data. They can take as long as a copy of all data.
         case backup
         /// Operations that wait for other gateways, which can take seconds.
         case otherGateways
 
-        /// The maximum number of waiting requests.
+        /// The maximum number of waiting and running requests.
         var mostWaiting: Int {
             switch self {
             case .common: 128
@@ -66,7 +66,7 @@ struct AdminOperation: Sendable {
     let match: Match
     let returns: Returns
     var queueClass: QueueClass
-    /// Error statuses that do not follow from the method or the path.
+    /// Error statuses that do not follow from the other properties.
     let rejections: [Int]
 
     /// Whether the operation accepts an `Idempotency-Key`: every `POST` that needs a role.

@@ -34,7 +34,7 @@ struct AdminRoute: Sendable {
         }
     }
 
-    /// Returns the route with this class, unless it already has one.
+    /// Returns the route with this class. A class other than `common` is left unchanged.
     func on(_ queueClass: AdminOperation.QueueClass) -> AdminRoute {
         var route = self
         if operation.queueClass == .common { route.operation.queueClass = queueClass }

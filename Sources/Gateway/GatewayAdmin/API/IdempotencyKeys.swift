@@ -8,8 +8,8 @@ internal import GatewayStorage
 /// (draft-ietf-httpapi-idempotency-key-header-07).
 ///
 /// Responses may contain secrets. A single gateway keeps them in memory, and a restart deletes them. Gateways with a
-/// shared database store them encrypted, and store an entry before they run a request, so that an interrupted request
-/// is not run again under its key. Rejections are not stored: the client may correct the request and reuse the key.
+/// shared database store them encrypted. They store an entry before they run a request, so that an interrupted request
+/// is not run again under its key. Rejections are not stored, so a corrected request can reuse the key.
 final class IdempotencyKeys: Sendable {
     private static let capacity = 1_000
     private static let lifetimeMilliseconds: Int64 = 86_400_000
@@ -22,8 +22,8 @@ final class IdempotencyKeys: Sendable {
     }
 
     /// Returns the stored response to the same request of the same caller with the same key. Otherwise runs the
-    /// request. Throws 422 for a malformed key or the key of another request, 409 while the first request is running,
-    /// `storage`, and the errors of `run`.
+    /// request. Throws 422 for a malformed key or the key of another request. Throws 409 if another gateway runs the
+    /// first request, or if that request was interrupted. Also throws `storage` and the errors of `run`.
     func response(
         to request: AdminRequest, _ route: AdminOperation, of identity: AdminIdentity, at milliseconds: Int64,
         run: () throws -> HTTPResponse
@@ -43,7 +43,7 @@ final class IdempotencyKeys: Sendable {
         do {
             response = try run()
         } catch {
-            // After a storage error, the record remains, because the effect of the request is unknown.
+            // After a storage error, a record in the shared database remains, because the effect is unknown.
             let isRejection =
                 error is AdminProblem || (error as? GatewayError).map { $0.code != .storage } == true
             if isRejection { store(nil, as: name) }
@@ -82,7 +82,7 @@ final class IdempotencyKeys: Sendable {
         }
     }
 
-    /// Returns the state for a name. If there is no state, records the request for other gateways.
+    /// Returns the stored entry of a name. Without an entry, records the request for other gateways.
     private func state(
         of name: String, orRecord asked: IdempotencyEntry
     ) throws(GatewayError) -> IdempotencyEntry? {

@@ -177,7 +177,7 @@ struct AppRoutes: Sendable {
 
     private static let lastKey = "it is the app's last write key: without it no app can send"
 
-    /// Returns why apps may still send with the key; nil if no app has used the key for 30 days.
+    /// Returns why apps may still send with the key; nil if certainly no app has used the key for 30 days.
     private func useOf(_ key: WriteKey, _ now: Int64) -> String? {
         guard let used = key.usedMilliseconds else {
             // A running or killed gateway may not have stored the first use.

@@ -66,7 +66,7 @@ struct KeyRoutes: Sendable {
 
     private static let text = JSONShape.raw(longest: 65_536)
 
-    /// Information about a key. For a text that is not a usable key, only the text is known.
+    /// Information about a key. For a text that is not a usable key, only the id and the text are known.
     private struct KeyInfo {
         let id: String
         let text: String

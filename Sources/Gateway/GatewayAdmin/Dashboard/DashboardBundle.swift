@@ -2,7 +2,7 @@ internal import CDashboard
 internal import CountersignCore
 
 /// Bundles the dashboard's modules into one file and its style sheets into the page, so that a browser loads
-/// two files instead of sixty.
+/// two files instead of about sixty.
 ///
 /// The ES modules in `Sources/CShims/CDashboard/Resources` have one import a line, in the form
 /// `import { … } from "./other.js";`, and export in declarations. Each module becomes a function that is called

@@ -55,7 +55,6 @@ struct DashboardFiles: Sendable {
 
     var endpoints: [Endpoint] {
         [
-            // Redirects the root to the dashboard.
             Endpoint(method: "GET", path: "/") { _, _ in
                 .answer(HTTPResponse(status: 302, headers: [("Location", "/admin/")], body: []))
             },

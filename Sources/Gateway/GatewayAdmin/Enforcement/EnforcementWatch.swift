@@ -5,8 +5,8 @@ internal import GatewayModel
 internal import GatewayObservability
 internal import GatewayStorage
 
-/// Makes scheduled switches, sends alerts about apps that reject many requests, and returns an app to `optional`
-/// if the app's rule applies: too many users have a token that was accepted before and now fails.
+/// Makes scheduled switches, and sends alerts about apps that reject many requests. If an app has a rule, returns the
+/// app to `optional` when previously accepted tokens of too many users fail.
 ///
 /// Rejected requests only cause alerts, because anyone can send such requests. Only tokens that were valid
 /// before can change the enforcement.
@@ -23,7 +23,7 @@ final class EnforcementWatch: Sendable {
     /// The alert rule of apps that have no rule for the automatic return.
     private static let usual = EnforcementPlan.Return(
         rejectedPercent: 5, windowMinutes: 5, minimumRequests: 100)
-    /// Milliseconds between two alerts of an app.
+    /// The minimum time between two alerts of an app, in milliseconds.
     private static let pause: Int64 = 3_600_000
 
     private let recent: @Sendable (_ appID: String, _ sinceMilliseconds: Int64) -> Recent
@@ -90,7 +90,7 @@ final class EnforcementWatch: Sendable {
     private func applyPlans(at milliseconds: Int64) throws(GatewayError) {
         var isChanged = false
         // Also announces changes before an error, because no later check makes them again. Drops the plans,
-        // because the database version changes only with commits of other connections.
+        // because SQLite's data version changes only with commits of other connections.
         defer {
             if isChanged {
                 knownPlans.withLock { $0 = nil }

@@ -83,7 +83,7 @@ struct RestrictionRoutes: Sendable {
         return call.answer(Self.json(restriction, target), status: 201)
     }
 
-    /// The seconds until tokens issued now are no longer accepted; nil without a maximum lifetime, and for more than ten years.
+    /// The seconds until tokens issued now are no longer accepted; nil without a maximum lifetime or above ten years.
     private func lifetime(of app: App, _ call: AdminCall) throws -> Int64? {
         guard let maximum = app.policy.maximumLifetime else { return nil }
         let own = try call.directory.tokenRules(of: app.id).accessSeconds

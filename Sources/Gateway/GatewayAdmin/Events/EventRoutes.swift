@@ -104,7 +104,7 @@ struct EventRoutes: Sendable {
         return call.answer(json: body)
     }
 
-    /// Shows one event. A position is the offset after its event.
+    /// Shows the event at the position in the path. The position contains the event's sequence number.
     private func show(_ call: AdminCall) throws -> HTTPResponse {
         let app = try call.app().id
         let positions = try log.positions()
@@ -154,8 +154,8 @@ struct EventRoutes: Sendable {
         let isFromOldest = after == nil || call.query("after") == "start"
         let gap =
             !isFromOldest ? try log.follow(EventQuery(appID: query.appID), after: start, limit: 1).gap : .none
-        // An export from the oldest event misses nothing. An export from a position misses the events that
-        // retention deletes before they are read, also while the export runs.
+        // With `after`, marks the first event after a gap, which retention may also cause while the export runs. The
+        // first page of an export from the oldest event has no gap.
         let isAfterGap = Lock(false)
         let response = Export.list(call, name: "\(query.appID)-events", columns: Self.columns, from: start) {
             [log, query, positions = positions?.of(query.appID)] sequence in

@@ -11,7 +11,7 @@ final class PseudonymIndex: Sendable {
         var endedMilliseconds: Int64?
     }
 
-    /// The pseudonyms computed for a request, which takes about a twentieth of a second.
+    /// The maximum number of pseudonyms computed for a request, in about a twentieth of a second.
     static let mostAtOnce = 10_000
     static let mostUsers = 100_000
     /// The interval between searches for new users, in milliseconds.

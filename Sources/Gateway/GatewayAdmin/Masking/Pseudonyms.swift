@@ -1,8 +1,8 @@
 internal import CountersignCore
 internal import CountersignCrypto
 
-/// Pseudonyms for readers who must not see user ids. They differ between apps and gateways, and stay the same
-/// after restarts. Without the gateway's key, they cannot be computed from a guessed id.
+/// Pseudonyms for viewers, who must not see user ids. They differ between apps and deployments, and stay the same
+/// after restarts. Without the deployment's key, they cannot be computed from a guessed id.
 struct Pseudonyms: Sendable {
     private let key: [UInt8]
 

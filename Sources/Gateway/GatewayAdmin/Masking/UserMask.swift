@@ -49,7 +49,7 @@ extension AdminCall {
         throw AdminProblem(403, "forbidden", "\(what) needs the role operator")
     }
 
-    /// Writes to the audit log that stored ids and contents were read, except by a command on the data directory.
+    /// Writes to the audit log that stored ids and contents were read, except by a local command on the storage.
     func noteReading(
         _ action: String, _ target: String, app appID: String? = nil, _ details: JSONObject = [:]
     ) throws {

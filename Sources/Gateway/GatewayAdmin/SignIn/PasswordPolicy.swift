@@ -29,7 +29,7 @@ enum PasswordPolicy {
             text.count - (last - first + 1) <= 8
         {
             candidates.append(Array(text[first...last]))
-            // A digit that replaces a letter may be at either end: `passw0rd`, `l3tm31n!`, `qwerty12`.
+            // A digit that replaces a letter may be at either end: `3lephant99`, `99domin0`.
             candidates.append(Array(text[first...]))
             candidates.append(Array(text[...last]))
         }

@@ -65,7 +65,6 @@ struct SignInRoutes: Sendable {
         .time("expires_ms") { $0.identity.session?.expiresMilliseconds },
         .init("second_factor", .nullable(factor.shape)) { $0.factor.map(factor.json) })
 
-    /// Describes the caller, for pages and programs.
     static let whoIs = AdminRoute(
         "GET", "/session", .viewer, "Show who is signed in", .json(Self.session.shape)
     ) { call in call.answer(try Self.json(call.identity, call)) }

@@ -7,8 +7,8 @@ internal import GatewayStorage
 /// long each time, up to an hour. The limits are 5 failures for a name from one address, 20 for an address,
 /// and 50 for a name.
 ///
-/// An address is an IPv4 address or an IPv6 /64. The limit of 50 does not apply to addresses from which the
-/// user has signed in before, so that an attacker cannot lock the user out.
+/// An address is an IPv4 address or an IPv6 /64. The limit of 50 does not apply to the last eight addresses from which
+/// the user has signed in, so that an attacker cannot lock the user out.
 final class SignInThrottle: Sendable {
     /// Used instead of a name for one-time links. No user can have this name.
     static let oneTimeLink = "\u{0}one-time link"
@@ -53,8 +53,8 @@ final class SignInThrottle: Sendable {
         self.cluster = cluster
     }
 
-    /// Counts an attempt as failed until ``succeed(name:address:)`` is called, so that concurrent attempts also
-    /// reach the limit. Returns the seconds to wait if the attempt is blocked.
+    /// Counts an attempt as failed until ``succeed(name:address:)`` or ``takeBack(name:address:)`` is called, so that
+    /// concurrent attempts also reach the limit. Returns the seconds to wait if the attempt is blocked.
     func begin(name: String, address: String, at milliseconds: Int64) -> Int? {
         // Without access to the shared counts, no attempt is allowed.
         change(name, address, otherwise: 1) { state in
@@ -132,8 +132,8 @@ final class SignInThrottle: Sendable {
         NetworkAddress(address).map { "\($0.limitedUnit)" } ?? address
     }
 
-    /// Removes expired entries. If all are in use, removes a quarter: entries without a block and with the fewest
-    /// failures first, so that invented names do not displace blocks.
+    /// Removes expired entries. If too many remain, removes a quarter. Entries without a block and with the fewest
+    /// failures are removed first, so that invented names do not displace blocks.
     private static func makeRoom(in attempts: inout [Key: Attempts], at milliseconds: Int64) {
         guard attempts.count >= capacity else { return }
         attempts = attempts.filter { !$0.value.isOver(at: milliseconds) }

@@ -4,7 +4,7 @@ package import GatewayModel
 package import GatewayObservability
 package import GatewayStorage
 
-/// Sends an alert and writes to the log when retention deletes events that a consumer has not read.
+/// Sends an alert and writes to the log when retention deletes unread events of a consumer whose hold expired.
 package final class ConsumerAlerts: GatewayObserver {
     private let directory: AppDirectory
     private let log: GatewayLog

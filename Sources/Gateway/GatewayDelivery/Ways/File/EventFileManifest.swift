@@ -21,7 +21,7 @@ struct EventFileManifest {
         let bytes: Int
         /// The digest of the compressed file, in hexadecimal.
         let sha256: String
-        /// Whether retention deleted events after the previous file before they were written.
+        /// Whether retention deleted unwritten events before the first or between the first and the last event.
         let isAfterGap: Bool
     }
 

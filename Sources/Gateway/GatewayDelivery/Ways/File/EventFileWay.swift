@@ -106,8 +106,8 @@ final class EventFileWay: Way {
         }
     }
 
-    /// Writes events until the first event of a later hour. Events received in an earlier hour keep their
-    /// position in the order. Returns nil when closed.
+    /// Writes events until the first event of a later hour or the maximum size. Events received in an earlier hour
+    /// keep their position in the order. Returns nil when closed.
     private func fill(
         _ file: ZstdFile, from pages: inout EventPages, until hourEnd: Int64, before end: Int64,
         _ positions: EventPositions

@@ -105,7 +105,7 @@ struct FollowingCall: Sendable {
         try Self.filter(text)
     }
 
-    /// `text` returns the value of a parameter or member, or nil, and throws if the value has more than `longest` bytes.
+    /// `text` returns the value of a parameter or member, or nil. Throws if the value has more than `longest` bytes.
     private static func filter(
         _ text: (_ name: String, _ longest: Int) throws(FollowingError) -> String?
     ) throws(FollowingError) -> EventFilter {

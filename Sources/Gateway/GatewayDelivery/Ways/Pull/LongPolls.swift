@@ -30,7 +30,7 @@ package final class LongPolls: Sendable {
 
     private struct State {
         var isDraining = false
-        /// The authenticated requests.
+        /// The number of authenticated requests of each app.
         var ofApp: BytewiseDictionary<Int> = [:]
         var requests: [ObjectIdentifier: WaitingRequest] = [:]
     }
@@ -201,7 +201,7 @@ final class WaitingRequest: Sendable {
     }
 
     private enum Phase: Equatable {
-        /// A read is running. `again` is true if another read must follow.
+        /// A read is running or scheduled. `again` is true if another read must follow.
         case looking(again: Bool)
         case resting
         case over

@@ -27,7 +27,7 @@ package final class ReadingPace: Sendable {
     /// The ratio of elapsed time to CPU time above which processors count as busy. With two busy processors
     /// the ratio is 1.0 to 1.3: the scheduler gives a thread a processor for milliseconds while writers wait.
     static let shortness = 1.05
-    /// Seconds. Shorter reads are never delayed. Readers that are up to date have such short reads.
+    /// Seconds of CPU time. Shorter reads are never delayed. Readers that are up to date have such short reads.
     static let shortLook = 0.001
     static let longestPause = 2.0
 

@@ -49,8 +49,7 @@ package struct PublishWindow {
 
     package var hasRoom: Bool { size.messages < Self.mostMessages && size.bytes < Self.mostBytes }
 
-    /// The time on the clock of `add` by which the oldest acknowledgement must arrive; nil if nothing is
-    /// pending.
+    /// The time on the clock of `add` by which the oldest requested acknowledgement must arrive; nil without one.
     package var deadline: Int64? { entries.first?.deadline }
 
     /// Records an event that will be published after the message `last`. Returns a number if the message must

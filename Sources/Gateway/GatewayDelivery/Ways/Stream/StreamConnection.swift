@@ -3,7 +3,7 @@ package import GatewayModel
 /// A connection to NATS servers. Used by one thread at a time.
 package protocol StreamConnection: AnyObject {
     /// Sends a request to the JetStream API and returns the JSON response. Throws `connection` after a
-    /// time-out and `noStreams` without a responder.
+    /// time-out, `noStreams` without a responder, and `rejected` without permission.
     func request(_ subject: String, _ body: [UInt8]) throws(StreamError) -> [UInt8]
 
     /// Passes a message to the connection, which may send it later. The acknowledgement has the same

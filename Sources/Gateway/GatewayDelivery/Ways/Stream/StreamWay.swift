@@ -97,8 +97,8 @@ final class StreamWay: Way, @unchecked Sendable {
                         .streamDiffers, "the stream has used its last sequence number; create another")
                 }
                 let made = message.make(event, positions, after: last)
-                // After the stream's state was read, each message requests an acknowledgement until one is
-                // stored, because the server reports a rejection only if the message has requested it.
+                // After the stream's state was read, each message requests an acknowledgement until one message is
+                // stored. The server reports a rejection only if the message has requested an acknowledgement.
                 let number = window.add(
                     event: event.sequence, after: last, bytes: made.body.count,
                     needsAcknowledgement: waiting.count % Self.answerEvery == 0 || reads > 0, at: clock())
