@@ -45,7 +45,7 @@ package struct PostgreSQLDatabase: SQLDatabase {
             try connection.first(
                 kind.isWrittenAlone
                     ? "SELECT number FROM generation WHERE kind = ?1"
-                    // This kind has no generation. The snapshot changes whenever a writing transaction ends.
+                    // This kind's generation is constant. The snapshot changes whenever a writing transaction ends.
                     : "SELECT hashtextextended(pg_current_snapshot()::text, 0) WHERE ?1 <> ''",
                 .text(kind.rawValue)
             ) { $0.int64(0) } ?? 0

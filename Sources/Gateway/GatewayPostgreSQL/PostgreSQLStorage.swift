@@ -15,7 +15,8 @@ package struct PostgreSQLStorage: Storage {
     private let now: @Sendable () -> Date
 
     /// Migrates the database. The first use of a secret creates the token key file if the database has no keys; all
-    /// gateways need the same file. Throws `storage`, and `conflict` for the target of an unfinished copy.
+    /// gateways need the same file. Throws `storage`, `invalid` for a malformed address, `dataDirectory` for an
+    /// unreadable password file, and `conflict` for an unknown schema or an unfinished copy.
     package init(
         _ address: DatabaseAddress, now: @escaping @Sendable () -> Date = { Date() }
     ) throws(GatewayError) {

@@ -241,7 +241,7 @@ package final class AnalyticsRecorder: GatewayObserver, AnalyticsSource {
                 appVersion: row.counted.key.client.appVersion ?? "", user: hash))
     }
 
-    /// Takes a sample and returns its id. Takes five a minute for each app and code, to limit the cost of a flood.
+    /// Takes a sample and returns its id. Takes at most five a minute for each app and code, to bound the cost.
     private static func sample(
         _ record: RequestRecord, _ key: VerdictKey, _ failure: FailedToken, _ minute: Int64,
         _ state: inout State

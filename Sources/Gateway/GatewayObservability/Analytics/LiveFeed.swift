@@ -5,8 +5,8 @@ package import GatewayModel
 /// The latest verdicts of all gateways in the cluster, for live views. Empty without viewers.
 package final class LiveFeed: Sendable {
     package struct Entry: Sendable {
-        /// Increases by one over all apps. Begins with the start time and random bits, so that ids of an
-        /// earlier run are smaller and gateways started at the same time use different ids.
+        /// Increases by one over all apps. The first id has the start time and random bits. So ids of an earlier run
+        /// are smaller, and gateways started at the same time use different ids.
         package var id: UInt64
         package var atMilliseconds: Int64
         package var key: VerdictKey

@@ -4,7 +4,7 @@ package import GatewayModel
 package struct Gauges: Sendable {
     /// `events` is the number of undelivered events. `seconds` is the age of the oldest such event; 0 without one.
     package typealias Lag = (id: EventConsumerID, events: Int, seconds: Double, gap: EventGap)
-    /// `events` is the number of events accepted since the gateway started.
+    /// `events` is the number of events accepted since this gateway began to deliver to the receiver.
     package typealias Way = (id: EventConsumerID, events: Int, isFailing: Bool)
 
     let store: StoreLoad

@@ -52,7 +52,7 @@ struct ExportSchedule {
         return waiting.count == 1 || waiting.count == Self.batch
     }
 
-    /// Makes all queued requests due. From then on, a failure ends the export.
+    /// Makes all queued requests due. From then on, a failure ends the export, and a failed batch is not retried.
     mutating func close() { isClosing = true }
 
     mutating func next(at now: Double) -> Action {

@@ -6,7 +6,7 @@ package struct OTLPAnswer: Sendable {
     let status: Int?
     let retryAfterSeconds: Int?
     let body: [UInt8]
-    /// A stable error code when there is no response.
+    /// The reason why there is no response; nil with a response.
     let failure: String?
 
     package init(
@@ -26,7 +26,7 @@ package struct OTLPAnswer: Sendable {
         }
     }
 
-    /// The number of rejected spans, and a description; nil when the collector accepted everything.
+    /// The number of rejected spans, and a description; nil if the response has neither rejections nor a message.
     var partialSuccess: (spans: Int, detail: String)? {
         try? StrictJSONParser(maximumBytes: 1 << 16, maximumDepth: 8).parse(bytes: body) { root in
             guard let part = root["partialSuccess"], part.kind == .object else { return nil }

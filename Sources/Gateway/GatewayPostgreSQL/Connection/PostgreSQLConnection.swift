@@ -12,7 +12,7 @@ package final class PostgreSQLConnection: SQLConnection {
         let types: [Oid]
     }
 
-    /// The number of prepared statements at which all are deallocated. The gateway uses fewer.
+    /// The number of prepared statements at which all are deallocated. The gateway usually uses fewer.
     private static let mostStatements = 500
 
     let handle: OpaquePointer

@@ -42,8 +42,8 @@ package struct PostgreSQLSettings: Sendable {
     }
 
     private static func isReadable(_ connection: String) -> Bool {
-        // libpq's errors quote the host and the port. If a password has an unescaped `@` or `/`, libpq reads a part of
-        // the password as the host or the port, because a password ends at the first `@` before a `/`.
+        // libpq's errors quote the host and the port. libpq ends a password at the first `@` before a `/`. If a
+        // password has an unescaped `@` or `/`, libpq reads a part of the password as the host or the port.
         if let start = connection.range(of: "://")?.upperBound {
             var rest = connection.unicodeScalars[start...]
             if let end = rest.firstIndex(where: { $0 == "@" || $0 == "/" }), rest[end] == "@" {

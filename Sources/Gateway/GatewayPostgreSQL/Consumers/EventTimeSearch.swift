@@ -6,7 +6,7 @@ enum EventTimeSearch {
     private static let dayMilliseconds: Int64 = 86_400_000
 
     /// The position before the first event received at or after a time. The search starts a minute before the time,
-    /// because positions do not strictly follow the times of receipt: clocks are set back and requests take time.
+    /// because positions do not strictly follow the times of receipt. Clocks are set back, and requests take time.
     static func before(
         _ milliseconds: Int64, of appID: String, head: Int64, _ connection: PostgreSQLConnection
     ) throws -> Int64 {

@@ -163,9 +163,8 @@ package struct PostgreSQLConsumerEngine: ConsumerEngine {
         }
     }
 
-    /// Tries to reserve a partition for the rest of the transaction. Uses an advisory lock, because a row
-    /// lock would assign a transaction id, and readers of events wait for the oldest open transaction with an
-    /// id.
+    /// Tries to reserve a partition for the rest of the transaction. Uses an advisory lock. A row lock would assign a
+    /// transaction id, and readers of events wait for the oldest open transaction with an id.
     private func reserve(
         _ partition: Int, of id: EventConsumerID, _ connection: PostgreSQLConnection
     ) throws -> Bool {

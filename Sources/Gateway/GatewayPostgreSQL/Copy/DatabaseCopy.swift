@@ -13,8 +13,8 @@ package final class DatabaseCopy: CopyEndpoint {
     private let tokenKey: TokenKeySeal
     private var days: Set<Int64> = []
 
-    /// Migrates the schema. Throws `conflict` if the database has token keys and `tokenKeyFile` does not exist, or if
-    /// `isSource` is true and the database is itself an unfinished copy.
+    /// Migrates the schema. Throws `conflict` if the database has token keys and `tokenKeyFile` does not exist. With
+    /// `isSource`, also throws `conflict` if the database is itself an unfinished copy.
     package init(
         _ settings: PostgreSQLSettings, tokenKeyFile: String, isSource: Bool
     ) throws(GatewayError) {

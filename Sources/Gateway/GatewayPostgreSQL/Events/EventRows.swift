@@ -179,8 +179,8 @@ private struct EventConditions {
         return condition[..<mark.lowerBound] + "?\(values.count)" + condition[mark.upperBound...]
     }
 
-    /// Adds a condition for a message id. The table `message_id` no longer has ids with an old date. For such an id,
-    /// the condition selects all days on which the event may have been received.
+    /// Adds a condition for a message id. The daily partitions of `message_id` with old dates were dropped. For an id
+    /// with an old date, the condition selects events received from one day before to 46 days after that date.
     mutating func add(messageID id: String, at now: Date) {
         let bucket = Int64(MessageKey.bucket(of: id))
         let today = Milliseconds(now).count / 86_400_000

@@ -18,7 +18,6 @@ package struct PostgreSQLEventLog: EventLog {
     package func newest(
         _ query: EventQuery, before sequence: Int64?, limit: Int
     ) throws(GatewayError) -> EventPage {
-        // Unlike ``follow(_:after:limit:)``, includes events with positions after the oldest open transaction.
         try read { connection in
             let found = try EventRows.scan(
                 query, .before(sequence ?? .max), limit: limit, at: now(), connection)
@@ -33,8 +32,8 @@ package struct PostgreSQLEventLog: EventLog {
             guard query.isExport else {
                 return try Self.follow(query, after: sequence, limit: limit, at: now(), connection)
             }
-            // Uses one snapshot, so that a concurrently deleted event is either returned or reported as a gap. The
-            // lock precedes the snapshot, because a partition that is dropped later is missing in the snapshot too.
+            // Uses one snapshot, so that a concurrently deleted event is either returned or reported as a gap. Locks
+            // before the snapshot, because events of a partition dropped after it would be neither.
             let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; LOCK event IN ACCESS SHARE MODE"
             func page() throws -> EventRange {
                 try connection.transaction(begin) {

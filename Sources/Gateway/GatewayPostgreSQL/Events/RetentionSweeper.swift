@@ -4,8 +4,8 @@ internal import GatewayStorage
 
 /// Deletes events and customers beyond one app's retention, a few at a time.
 ///
-/// Reads no event until the oldest expires or the app exceeds its size limit. Message ids with a date (UUIDv7) stay for
-/// as long as devices may send them again. All other ids are deleted with their events.
+/// Reads no event until the oldest known event expires or the app exceeds its size limit. Message ids in a daily
+/// partition stay for as long as devices may send them again. All other ids are deleted with their events.
 struct RetentionSweeper {
     static let rowsPerStep = 500
     static let bytesPerStep: Int64 = 4 << 20

@@ -1,5 +1,5 @@
 /// The tables of customers, and the database functions that change them. Each step of a change depends on the step
-/// before it, so separate statements instead of a function would wait for the network at each step.
+/// before it, so separate statements would wait for the network at each step.
 enum CustomerSchema {
     static let script = tables + lock + merge + deletion + member
 

@@ -46,7 +46,8 @@ package enum PostgreSQLSchema {
 
     package static var newest: Int { oldestVersion + migrations.count - 1 }
 
-    /// 0 for an empty database. Throws `storage`, or `conflict` for an unknown schema or an encoding other than UTF-8.
+    /// 0 without the gateway's tables. Throws `storage`, or `conflict` for an unknown schema or an encoding other than
+    /// UTF-8.
     package static func version(_ settings: PostgreSQLSettings) throws(GatewayError) -> Int {
         try GatewayError.storing { try version(PostgreSQLConnection(settings)) }
     }
@@ -93,7 +94,7 @@ package enum PostgreSQLSchema {
 
         """
 
-    /// 0 for an empty database. Throws `conflict` for an unknown schema or an encoding other than UTF-8.
+    /// 0 without the gateway's tables. Throws `conflict` for an unknown schema or an encoding other than UTF-8.
     private static func version(_ connection: PostgreSQLConnection) throws -> Int {
         let encoding = connection.serverEncoding
         guard encoding == "UTF8" else {
