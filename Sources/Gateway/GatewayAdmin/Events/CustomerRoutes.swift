@@ -64,7 +64,7 @@ struct CustomerRoutes: Sendable {
         let ended = try identifiers.filter(\.isHard).reduce(0) {
             $0 + (try sessions.forget($1.value, in: app.id))
         }
-        // Webhook responses may outlive the record. Without a record, the id may be mistyped, so only whole words match.
+        // Webhook responses may outlive the record. Without a record, the id may be wrong, so only whole words match.
         let endpoints = try call.directory.webhooks.all(of: app.id).map(\.id)
         let answers = try deliveries().clearAnswers(
             with: identifiers.map(\.value), asWords: record == nil,

@@ -1,7 +1,7 @@
 internal import CountersignCore
 internal import CountersignCrypto
 
-/// Pseudonyms for viewers, who must not see user ids. They differ between apps and deployments, and stay the same
+/// Pseudonyms, shown to viewers instead of user ids. They differ between apps and deployments, and stay the same
 /// after restarts. Without the deployment's key, they cannot be computed from a guessed id.
 struct Pseudonyms: Sendable {
     private let key: [UInt8]
