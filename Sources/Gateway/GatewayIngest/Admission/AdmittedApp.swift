@@ -87,8 +87,8 @@ package final class AdmittedApp: Sendable {
         return SHA256.digest(value.bytes)
     }
 
-    /// Returns a value that a dialect derives from the app. The value is computed at its first use and again
-    /// after the app has changed. `make` runs under a lock, so it must not call this method.
+    /// Returns a value that a dialect derives from the app. Computed at the first use of the type `Value`, and
+    /// again after the app has changed. `make` runs under a lock, so it must not call this method.
     package func derived<Value: Sendable>(_ make: (AdmittedApp) -> Value) -> Value {
         derivations.withLock { derivations in
             let key = ObjectIdentifier(Value.self)

@@ -21,7 +21,7 @@ package final class AppRegistry: Sendable {
     /// source changes.
     private let published = Lock<BytewiseDictionary<[RemoteJWKSet]>>([:])
     private let usedWriteKeys = Lock<[WriteKeyDigest: Int64]>([:])
-    /// The uses of write keys that are on disk, and the time at which they were written.
+    /// The uses of write keys that are in storage, and the time at which storage was last brought up to date.
     private let notedUses = Lock<(uses: [WriteKeyDigest: Int64], at: Date)>(([:], .distantPast))
     private let issued: IssuedTokens
     private let sharesKeys: Bool
@@ -43,7 +43,7 @@ package final class AppRegistry: Sendable {
     }
 
     /// `sharesKeys` is true if other gateways store fetched key sets too. `sharers` is the number of gateways.
-    /// `removed` receives the ids of deleted apps, `reportKeys` the ids of apps whose keys cannot be fetched.
+    /// `removed` receives the ids of deleted apps.
     package convenience init(
         directory: AppDirectory, issued: IssuedTokens = IssuedTokens(),
         cache: VerifiedTokenCache = VerifiedTokenCache(), sharesKeys: Bool = false,
@@ -199,8 +199,8 @@ package final class AppRegistry: Sendable {
 
     /// Whether uses of write keys are to be stored now.
     ///
-    /// The first use of a key in a day is stored at once, because other processes show whether a key is in
-    /// use. Later uses are stored every five minutes, because each write makes the other gateways check for changes.
+    /// A key's first use since the start, or a day after the stored use, is stored at once for other processes.
+    /// Other uses are stored every five minutes, because each write makes the other gateways check for changes.
     private var areUsesDue: Bool {
         let noted = notedUses.withLock { $0 }
         if abs(now().timeIntervalSince(noted.at)) >= 300 { return true }

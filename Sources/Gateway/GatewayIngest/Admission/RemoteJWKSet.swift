@@ -85,7 +85,7 @@ package final class RemoteJWKSet: Sendable {
 
     package var problem: String? { state.withLock { $0.problem } }
 
-    /// The time of the last successful fetch in seconds since 1970; nil before the first.
+    /// The time of the last successful fetch by any gateway, in seconds since 1970; nil before the first.
     package var fetchedAt: Double? { state.withLock { $0.fetchedAt } }
 
     /// Records a token with an unknown key. `address` is the client's; nil for a client on this machine.
@@ -126,8 +126,8 @@ package final class RemoteJWKSet: Sendable {
         }
     }
 
-    /// Fetches the JWK Set. For an OpenID provider, the metadata contains the URL of the set. The issuer in the
-    /// metadata must be the one in the metadata's own URL (OpenID Connect Discovery 1.0, section 4.3).
+    /// Fetches the JWK Set. The metadata of an OpenID provider contains the URL of the set. Apart from a final `/`,
+    /// its issuer must be the one in the metadata's own URL (OpenID Connect Discovery 1.0, section 4.3).
     private func document(_ fetch: KeySourceFetch) throws -> [UInt8] {
         let document = try fetch(source)
         guard let issuer = source.issuer else { return document }

@@ -23,7 +23,7 @@ package struct SampleVerifier: Sendable {
 
     package struct Verdict: Sendable {
         package var checks: [FailureSample.Check]
-        /// Nil if the token would be accepted now.
+        /// The code of the first fault; nil if no fault was found.
         package var code: AuthErrorCode?
         /// A limitation of the result; nil if everything could be verified.
         package var note: String?

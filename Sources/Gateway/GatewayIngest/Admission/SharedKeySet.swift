@@ -19,7 +19,7 @@ extension SharedKeySet {
             // After an error, ``RemoteJWKSet`` reads the set again later or fetches it.
             read: { try? directory.publishedKeySet(of: source, for: appID) },
             write: { set in
-                // After an error, the next fetch stores its set.
+                // After an error, the first fetch at least ``RemoteJWKSet/storedSeconds`` later stores its set.
                 try? directory.keepPublishedKeySet(
                     set, of: source, for: appID, tolerance: Milliseconds(seconds: Self.tolerance).count)
             })

@@ -17,7 +17,7 @@ struct UnknownKeyBudget: Sendable {
     private static let mostAddresses = 1_024
     private static let longestKeyID = 128
 
-    /// The number of fetches since each unknown key id was first noted.
+    /// The number of fetches for unknown keys since each key id was first noted; ``fastLookups`` or more for slow ids.
     private var lookups: [[UInt8]: Int] = [:]
     private var newKeys: [NetworkAddress: (count: Int, since: Double)] = [:]
     /// Seconds after the last fetch at which the next is due; nil if no token needs one.

@@ -26,7 +26,7 @@ package struct ClientAuthentication {
         case client(OAuthClient, SpentAssertion?)
     }
 
-    /// Authenticates the client. Throws `invalid_client`, or `invalid_request` for contradictory parameters.
+    /// Authenticates the client. Throws `invalid_client`, or `invalid_request` for parameters that do not fit together.
     func caller(_ request: HTTPRequest, _ form: OAuthForm) throws(OAuthError) -> Caller {
         let basic = try Self.basic(request)
         let ways = [basic?.secret, form["client_secret"], form["client_assertion"]].compactMap(\.self)

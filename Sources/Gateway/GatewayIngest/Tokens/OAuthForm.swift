@@ -74,7 +74,7 @@ package struct OAuthForm {
                 throw OAuthError(.invalidRequest, "a parameter appears more than once")
             }
         }
-        // A parameter without a value is treated as omitted (section 3.1).
+        // A parameter without a value is treated as omitted (section 3.2).
         self.values = values.filter { !$0.value.isEmpty }
     }
 
@@ -83,7 +83,7 @@ package struct OAuthForm {
         values[name].flatMap { $0.utf8.allSatisfy { $0 < 0x80 } ? $0 : nil }
     }
 
-    /// Decodes a name or a value; nil if it is malformed.
+    /// Decodes a name or a value; nil if it is malformed or has a control character.
     static func decode(_ text: ArraySlice<UInt8>) -> String? {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(text.count)

@@ -125,7 +125,7 @@ public final class SessionDirectory: Sendable {
 
     /// Ends a token family. Its refresh token and access tokens are rejected from then on.
     ///
-    /// - Throws: `notFound` if the family does not exist or has already ended, `storage`.
+    /// - Throws: `notFound` if the family does not exist or was already revoked, `storage`.
     public func revoke(id: String) throws(GatewayError) {
         let now = clock()
         guard try store.perform({ try $0.end(id: id, .operator, at: now) }) != nil else {
@@ -148,7 +148,7 @@ public final class SessionDirectory: Sendable {
     }
 
     /// Ends all token families of a user and deletes their rows, which name the user. The families' access tokens
-    /// remain revoked. Returns the number of families that had not ended.
+    /// are revoked. Returns the number of families that were active.
     package func forget(_ subject: String, in appID: String) throws(GatewayError) -> Int {
         let now = clock()
         return try store.perform { try $0.deleteSessions(of: subject, in: appID, at: now) }

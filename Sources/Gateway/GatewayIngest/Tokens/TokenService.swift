@@ -94,7 +94,7 @@ package final class TokenService: Sendable {
                 if let keys = try secrets.maintain(at: now) { issued.replaceKeys(keys) }
             }
             let isKnown = sessionsSeen.withLock { seen in
-                // If the clock was ahead, tokens revoked in that time may have been treated as expired.
+                // Loads again if the clock was set back. The last load may have omitted revocations of valid tokens.
                 seen.map { $0.version == version && $0.milliseconds <= now } ?? false
             }
             guard !isKnown else { return }

@@ -7,8 +7,8 @@ enum BloomreachMessageID {
     /// The length of a time window in milliseconds. An equal request with an `age` in the same window is a retry.
     private static let window: Int64 = 600_000
 
-    /// Returns the same message id for all tries of an event, if the content identifies the event. `properties`
-    /// are canonical and sorted by the bytes of their names.
+    /// Returns the same id for all tries of an event with a `timestamp`, and for repeated requests with the same
+    /// fractional `age`. Otherwise the id is new. `properties` are canonical and sorted by the bytes of their names.
     static func make(
         _ root: JSONNode, kind: BloomreachRecordKind, identifiers: [CustomerIdentifier],
         time: BloomreachTime, properties: [(name: String, json: [UInt8])]?

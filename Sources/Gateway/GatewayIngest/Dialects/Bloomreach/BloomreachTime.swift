@@ -5,7 +5,7 @@ struct BloomreachTime {
     enum Source {
         /// `timestamp`: an instant, equal in all tries.
         case instant
-        /// `age` in seconds, recomputed for each try.
+        /// `age` in seconds, which some clients recompute for each try.
         case age(Double)
         /// The time of receipt. The request has neither `timestamp` nor `age`, or the member cannot be read.
         case none

@@ -8,7 +8,7 @@ struct InboxSyncToken: Equatable {
     var epoch: Int64
     var revision: Int64
     var readSequence: Int64
-    /// The customer of the inbox; nil if the ids belonged to no customer yet.
+    /// The customer of the inbox; nil if the request's readable ids belonged to no customer.
     var customerID: String?
     /// A hash of the ids of the fetch. A fetch with other ids starts over, because those ids may have older messages.
     var audience: String

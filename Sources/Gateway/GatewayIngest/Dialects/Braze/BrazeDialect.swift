@@ -28,7 +28,7 @@ package struct BrazeDialect: Dialect {
     package var endpoints: [Endpoint] {
         [
             ("data", "Store events and attributes in Braze's shape", ""),
-            // Other endpoints that existing clients call. The responses are valid and empty.
+            // Other endpoints that existing clients call. They store events too, and return valid, empty content.
             (
                 "content_cards/sync", "Sync content cards: none",
                 #","cards":[],"full_sync":true,"last_full_sync_at":0,"last_card_updated_at":0"#

@@ -5,7 +5,7 @@ internal import GatewayModel
 /// Replaces events that are not JSON in a body, so that the other events can be stored. A replacement has the same
 /// length, so offsets stay valid. At each nesting level, a byte is parsed a few times at most, so the time is linear.
 package struct BodyRepair {
-    /// The maximum number of members of an object around events.
+    /// The maximum number of members of an object that is searched for events or times.
     private static let mostMembers = 1_000
 
     private let request: HTTPRequest
@@ -80,7 +80,7 @@ package struct BodyRepair {
     }
 
     /// Empties an array or object outside the events that is not JSON. Replaces an invalid number of at least 4
-    /// bytes with `null`. These values are not stored, so the events are not rejected because of them.
+    /// bytes with `null`. The events are then not rejected because of this value.
     package mutating func clear(_ value: Range<Int>, nesting: Int) {
         guard error(of: value, nesting: nesting) != nil else { return }
         switch request.body[value.lowerBound] {

@@ -1,7 +1,6 @@
 package import CountersignJSON
 package import GatewayHTTP
 
-// In the module of the decoders, because the compiler specializes generic functions only in the defining module.
 extension ParserPool {
     package func read<Value>(_ request: HTTPRequest, _ body: (JSONNode) -> Value) -> Result<
         Value, InvalidJSON

@@ -10,7 +10,7 @@ package final class ParserPool: Sendable {
         var free: [StrictJSONParser] = []
     }
 
-    /// A parser that has parsed a larger body is discarded, because its buffers are larger than the body.
+    /// The size of a body in bytes above which its parser is discarded, because a parser's buffers do not shrink.
     private static let usual = 256 * 1024
 
     private let parsers = Lock(Parsers())

@@ -5,8 +5,8 @@ package import GatewayHTTP
 package import GatewayModel
 internal import GatewayObservability
 
-/// The steps that all dialects share. A dialect decodes the request, then calls ``admit(_:app:request:)`` and
-/// ``store(_:for:restricted:finish:)``. So each request is admitted once and answered after its events are committed.
+/// The steps that all dialects share. A dialect admits each request once, before or after decoding the body, and then
+/// calls ``store(_:for:restricted:finish:)``. So a request is answered after its events are committed.
 package struct RequestPath: Sendable {
     let apps: AppRegistry
     let store: any EventStore

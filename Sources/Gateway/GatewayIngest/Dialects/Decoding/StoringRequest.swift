@@ -10,7 +10,7 @@ final class StoringRequest: @unchecked Sendable {
         var endedAt: UInt64?
     }
 
-    // `start` runs before the store has the batch. `response` reads only `state` until `end`. So `state` has a lock.
+    // `start` runs before the store has the batch. Until `end`, `response` reads only `state`, which has a lock.
     private let request: HTTPRequest
     private let batch: EventBatch
     private let store: any EventStore
