@@ -34,8 +34,8 @@ package enum Ed25519Point {
         BN_mod_add(denominator, denominator, BN_value_one(), prime, context)
         BN_mod_inverse(denominator, denominator, prime, context)
         BN_mod_mul(x2, numerator, denominator, prime, context)
-        // Rejects small orders: x = 0 (order 1 or 2), y = 0 (order 4), and order 8, where doubling gives y =
-        // 0. The latter is y^2 = -x^2 by the formula of RFC 8032, section 5.1.4.
+        // Rejects small orders: x = 0 (order 1 or 2), y = 0 (order 4), and points whose double has y = 0 (order 8).
+        // By the doubling formula of RFC 8032, section 5.1.4, the double has y = 0 if y^2 = -x^2.
         if BN_is_zero(x2) == 1 || BN_is_zero(y) == 1 { return false }
         BN_mod_add(numerator, x2, square, prime, context)
         if BN_is_zero(numerator) == 1 { return false }

@@ -237,7 +237,8 @@ public final class Gateway: Sendable {
         stop()
     }
 
-    /// Stops accepting, completes running requests, commits and closes. The gateway cannot be started again.
+    /// Serves for `drainSeconds` more, then stops accepting, completes running requests, commits and closes.
+    /// Blocks until the gateway is closed. The gateway cannot be started again.
     public func stop() {
         let isFirst = hasStopped.withLock { hasStopped in
             defer { hasStopped = true }

@@ -36,7 +36,7 @@ public final class GatewayFixture: Sendable {
     ///   - enforcement: The app's enforcement.
     ///   - limits: The gateway's limits.
     ///   - configure: Changes the configuration.
-    /// - Throws: `GatewayError`, or an OpenSSL error if a key cannot be generated.
+    /// - Throws: `GatewayError`, `JOSEError` if a key cannot be generated, or an error of the file system.
     public convenience init(
         enforcement: Enforcement = .required, limits: GatewayLimits = GatewayLimits(),
         configure: (inout GatewayConfiguration) -> Void = { _ in }
@@ -78,7 +78,7 @@ public final class GatewayFixture: Sendable {
     ///   - lifetime: Seconds until it expires; may be negative.
     ///   - key: The signing key; nil uses the app's.
     /// - Returns: A compact JWS.
-    /// - Throws: An OpenSSL error if signing fails.
+    /// - Throws: `JOSEError` with code `signingFailed`.
     public func token(for userID: String, lifetime: Double = 600, key: SigningKey? = nil) throws -> String {
         try (key ?? signingKey).sign(claims: [
             "sub": .string(userID), "exp": .integer(Int64(Date().timeIntervalSince1970 + lifetime)),

@@ -2,7 +2,7 @@ internal import Foundation
 
 /// A TCP connection for sending arbitrary bytes.
 package final class RawConnection: TestClient {
-    /// Seconds after which reading fails. A test cannot cancel a thread that waits for a socket.
+    /// Seconds from the creation until reading fails. A test cannot cancel a thread that waits for a socket.
     private static let longestLife = 120.0
 
     private let descriptor: Int32
@@ -58,10 +58,10 @@ package final class RawConnection: TestClient {
 
     package var isOverdue: Bool { DispatchTime.now() > end }
 
-    /// Closes the connection. Unread data is lost.
+    /// Ends sending and receiving.
     package func close() { shutdown(descriptor, Int32(SHUT_RDWR)) }
 
-    /// Returns false if the server has closed the connection.
+    /// Returns false if the server has closed the connection, or has not read for 20 s.
     @discardableResult
     package func send(_ bytes: [UInt8]) -> Bool {
         var rest = bytes[...]
@@ -87,7 +87,7 @@ package final class RawConnection: TestClient {
         return answer()
     }
 
-    /// The next response; nil if the connection ends or times out before.
+    /// The next response; nil without a complete head or chunked body. A body with a `Content-Length` may be cut off.
     package func answer() -> TestAnswer? {
         guard let end = fill(until: Array("\r\n\r\n".utf8)) else { return nil }
         let head = String(decoding: buffer[..<end], as: UTF8.self)
@@ -137,7 +137,7 @@ package final class RawConnection: TestClient {
         return line.hasSuffix("\r") ? String(line.dropLast()) : line
     }
 
-    /// Whether the server has closed the connection and all data was read.
+    /// Waits until the server closes the connection. Returns false after a time-out, or if unread data is left.
     package func isClosedByServer() -> Bool {
         while read() {}
         return hasEnded && buffer.isEmpty

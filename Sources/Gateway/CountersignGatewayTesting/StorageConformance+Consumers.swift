@@ -143,7 +143,7 @@ extension StorageConformance {
                 == .notInLease,
             "an event after the lease cannot be acknowledged")
 
-        // The lease has expired, but its events are not leased again. So the acknowledgement counts.
+        // The lease has expired, but its events have not been leased again. So the acknowledgement counts.
         clock.advance(seconds: 11)
         try consumers.acknowledge(second.id, of: id, through: second.events[2].sequence)
         let third = try unwrap(try leased(consumers, id, seconds: 10), "expired leases are replaced")

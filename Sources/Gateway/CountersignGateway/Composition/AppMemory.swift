@@ -3,8 +3,8 @@ internal import GatewayDelivery
 internal import GatewayModel
 internal import GatewayObservability
 
-/// Counts and samples of apps in memory. ``DeletedApps`` removes them when an app is deleted, and again before
-/// the app's id can be reused. Requests in progress may have added more in between.
+/// Counts and samples of apps in memory. ``AppRegistry`` and ``DeletedApps`` remove them when an app is deleted.
+/// ``DeletedApps`` removes them again before the id can be reused, because requests in progress may add more.
 final class AppMemory: AppData {
     private let recorder: AnalyticsRecorder
     private let metrics: Metrics

@@ -5,7 +5,7 @@ internal import GatewayObservability
 internal import GatewayStorage
 
 extension EventFiles {
-    /// Nil if no event files are configured. Results are logged.
+    /// Nil if no event files are configured. Failures and recoveries are logged.
     init?(
         _ configuration: GatewayConfiguration, _ directory: AppDirectory, membership: Membership,
         log: GatewayLog

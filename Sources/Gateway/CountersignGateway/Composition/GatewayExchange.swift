@@ -11,8 +11,7 @@ final class GatewayExchange: Sendable {
     /// The time for which other gateways send live results after a `watch` message, and the interval of these messages.
     private static let watchSeconds: UInt64 = 15
     private static let announceNanoseconds: UInt64 = 5_000_000_000
-    /// The maximum wait for a response. A gateway with the token responds immediately; gateways of the
-    /// previous version check once a second.
+    /// The maximum wait for a response. Another gateway reads a question within a second.
     private static let questionSeconds = 2.5
     private static let mostQuestions = 16
 

@@ -9,7 +9,7 @@ internal import GatewayModel
 internal import GatewayObservability
 internal import GatewayStorage
 
-/// The listeners: one for all requests, and a second one if the admin API has its own address.
+/// The listeners: the main listener, and a second listener if the admin API has its own address.
 struct Servers: Sendable {
     let main: HTTPServer
     /// Nil if the admin API uses the main listener.

@@ -4,7 +4,7 @@ internal import CountersignJSON
 public struct JWKSet: Sendable {
     /// A member of a set: a usable key, or the reason why it is not usable.
     public struct Member: Sendable {
-        /// The member's `kid`, if it has one.
+        /// The member's `kid`; nil if it has none. A set made from keys has the thumbprint instead of nil.
         public let kid: String?
         /// The key; nil if it can't be used.
         public let key: PublicKey?
