@@ -12,7 +12,7 @@
         /// - Parameters:
         ///   - service: The service attribute of the Keychain items, different for each client.
         ///   - accessGroup: One of the app's Keychain access groups, with its prefix, to share tokens with
-        ///     extensions. All members can read and refresh the tokens. Nil for the app's first group.
+        ///     extensions. All members can read and refresh the tokens. Nil stores in the first group and searches all.
         public init(service: String, accessGroup: String? = nil) {
             self.service = service
             self.accessGroup = accessGroup

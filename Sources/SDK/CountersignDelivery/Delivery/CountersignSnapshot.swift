@@ -2,8 +2,9 @@ public import Foundation
 
 /// Counters and state of the delivery queue.
 ///
-/// Counters of events on disk cover the life of the queue file, across restarts. `recorded` equals `queued` + `sent` +
-/// `quarantined` + `evictedByCount` + `evictedByBytes` + `evictedByAge` + `wiped` + `unreadable` - `requeued`.
+/// Counters of events on disk cover the life of the queue file, across restarts. Unless a file was damaged, `recorded`
+/// equals `queued` + `sent` + `quarantined` + `evictedByCount` + `evictedByBytes` + `evictedByAge` + `wiped` +
+/// `unreadable` - `requeued`.
 public struct CountersignSnapshot: Sendable, Hashable {
     /// A user whose events wait for a token.
     public struct Parked: Sendable, Hashable {
@@ -47,7 +48,7 @@ public struct CountersignSnapshot: Sendable, Hashable {
     public var evictedByAge = 0
     /// Events that the app has removed.
     public var wiped = 0
-    /// Events recovered from damaged files.
+    /// Events recovered from damaged queue files.
     public var salvaged = 0
     /// Events of damaged files that could not be read, if their number is known.
     public var unreadable = 0
@@ -57,13 +58,14 @@ public struct CountersignSnapshot: Sendable, Hashable {
     public var parked: [Parked] = []
     /// The reason why the settings must change before anything can be sent; nil without such a problem.
     public var configurationProblem: String?
-    /// The last failure of server, token, network or disk; nil once the server accepts events or a write succeeds.
+    /// The last failure of a request, until the server accepts events. Without one, the last failure of the disk, until
+    /// writes succeed. Otherwise nil.
     public var lastError: String?
     /// Seconds until a pause of all requests ends, such as after a failure of the server; nil without such a pause.
     public var nextAttemptIn: TimeInterval?
     /// The number of authentication failures since the client's start or last wipe, including repeated ones.
     public var authenticationFailures = 0
-    /// Seconds by which the server's clock is ahead of the device's; 0 before the first response.
+    /// Seconds by which the server's clock is ahead of the device's; 0 if unknown.
     public var clockOffset: TimeInterval = 0
     /// The session that events are recorded in.
     public var sessionID = ""

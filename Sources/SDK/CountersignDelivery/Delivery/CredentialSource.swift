@@ -54,7 +54,7 @@ package enum CredentialDecision: Sendable, Equatable {
     /// No better credential is available. The engine sends a rejected credential again only after a wait. The
     /// credential is nil if requests need a credential that the source does not have.
     case doubtful(Credential?, ServerAnswer.Explanation)
-    /// The engine sends nothing of the owner before the uptime `retryAt`. Nil waits for a `CredentialUpdate`.
+    /// The engine sends nothing of the owner until the uptime `retryAt`, a changed token, a new session or a flush.
     case unavailable(ServerAnswer.Explanation, retryAt: TimeInterval?)
 }
 

@@ -33,7 +33,7 @@ struct CurrentUser {
         identityRevision += 1
     }
 
-    /// Nil if `identity` is on disk.
+    /// Nil if `identity` was written to its file.
     var unwrittenRevision: Int? { identityRevision > writtenRevision ? identityRevision : nil }
 
     mutating func wrote(_ revision: Int) { writtenRevision = revision }

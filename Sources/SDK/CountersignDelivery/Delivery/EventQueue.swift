@@ -99,7 +99,7 @@ final class EventQueue {
     ///
     /// Reads the log and its checkpoint in one write transaction, so that no other process can store the events or
     /// delete the checkpoint meanwhile. If `isOver` (the client has ended) and all events are stored, also counts
-    /// the damaged events. Returns whether all events are stored, and the damaged files.
+    /// the damaged events and returns the damaged files. `isComplete` is true if no event is left to store.
     @discardableResult
     func adopt(
         _ log: WriteAheadLog.Found, isOver: Bool, maximumBytes: Int = .max
@@ -118,7 +118,7 @@ final class EventQueue {
     }
 
     private func take(_ events: [RenderedEvent], from log: String) throws {
-        // Checked under the write lock: a process that opts out afterwards wipes these events.
+        // Checked under the write lock, so that no event is stored after an opt-out has wiped the queue.
         guard let last = events.last?.sequence, !hasOptedOut else { return }
         try insert(events)
         try save("\(last)", as: Self.checkpointPrefix + log)
@@ -263,7 +263,7 @@ final class EventQueue {
     // MARK: Sending
 
     /// Returns the oldest events of one user that can be sent now (with `newestFirst`, the newest in descending
-    /// order). Moves damaged rows to quarantine. `undeleted` are delivered events that are still in the file.
+    /// order). Moves damaged rows to quarantine. `undeleted` are delivered or rejected events still in the file.
     func claim(_ request: ClaimRequest, undeleted: Set<Int64> = []) throws -> [QueuedEvent] {
         var excluded = request.excluded
         var hasSearchedAgain = false
@@ -436,9 +436,9 @@ final class EventQueue {
         return true
     }
 
-    /// Deletes all events, also those in quarantine. Moves the checkpoints of all logs past their events, so that
-    /// these do not enter the queue. `own` is the log of this client: its new checkpoint, and the number of events to
-    /// count as wiped.
+    /// Deletes all events, also those in quarantine. Moves the checkpoints of all logs past their events, so that no
+    /// event of a log enters the queue. `own` is the log of this client: its id, its new checkpoint, and the number of
+    /// events to count as wiped.
     func wipe(
         _ own: (id: String, through: Int64, events: Int), forgettingDevice: Bool
     ) throws {

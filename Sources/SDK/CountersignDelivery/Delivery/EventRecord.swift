@@ -16,7 +16,7 @@ package struct EventRecord: Sendable {
     package let content: any RecordContent
     /// The server uses it to drop duplicates.
     package let messageID: String
-    /// At the time of recording; nil if there was no user.
+    /// The owner passed to `Recorder.record`, or else the user at the time of recording; nil without either.
     package let userID: String?
     package let sessionID: String
     package let timestamp: Date

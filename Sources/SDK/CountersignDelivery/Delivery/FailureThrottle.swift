@@ -77,7 +77,7 @@ struct FailureThrottle {
         return order.reversed().filter { users.insert($0.user).inserted }.reversed()
     }
 
-    /// Removes the failures of a user after an accepted request, so that a new failure is reported.
+    /// Removes a user's failures when a request is accepted or the token is removed, so that a new one is reported.
     mutating func succeeded(_ user: UserKey) {
         for key in order where key.user == user { entries[key] = nil }
         order.removeAll { $0.user == user }

@@ -1,4 +1,4 @@
-/// The result of `CountersignClient.flush()`.
+/// The result of a client's `flush()`.
 ///
 /// The description has the numbers of delivered and still queued events, and the reason. It is safe to log.
 public struct FlushResult: Sendable, Hashable, CustomStringConvertible {
@@ -36,7 +36,7 @@ public struct FlushResult: Sendable, Hashable, CustomStringConvertible {
         public let deliveredCount: Int
         /// The result of the request.
         public let outcome: Outcome
-        /// A code of the server or of the network, such as `EXPIRED` or `timed_out`; empty when delivered.
+        /// A code of the server, the network or the SDK, such as `EXPIRED` or `timed_out`; empty when delivered.
         public let code: String
     }
 
@@ -50,7 +50,7 @@ public struct FlushResult: Sendable, Hashable, CustomStringConvertible {
             self.rawValue = rawValue
         }
 
-        /// Everything was sent.
+        /// Everything was sent or moved to quarantine.
         public static let drained = Ending(rawValue: "drained")
         /// Only events that wait for a token are left. `CountersignClient.snapshot()` has users and reasons.
         public static let parked = Ending(rawValue: "parked")
@@ -61,7 +61,7 @@ public struct FlushResult: Sendable, Hashable, CustomStringConvertible {
         /// Another client that shares the queue is sending, usually in another process.
         public static let otherProcessIsSending = Ending(rawValue: "other_process_is_sending")
         /// A call of the token provider that began before `flush()` did not return in time. The events that wait for
-        /// its token are sent once it returns.
+        /// its token are sent once it returns, except with the policy `manual`.
         public static let waitingForTokenProvider = Ending(rawValue: "waiting_for_token_provider")
         /// `flush()` was called by the token provider, for which sending waits.
         public static let calledFromTokenProvider = Ending(rawValue: "called_from_token_provider")
@@ -73,7 +73,7 @@ public struct FlushResult: Sendable, Hashable, CustomStringConvertible {
     public let batches: [Batch]
     /// The reason for the end.
     public let ending: Ending
-    /// The number of events in the queue afterwards; 0 for `closed` and `calledFromTokenProvider`, which do not count.
+    /// The number of events in the queue afterwards; 0 if unknown, as for `closed` and `calledFromTokenProvider`.
     public let queued: Int
 
     /// True if the flush ended as `drained` with an empty queue.

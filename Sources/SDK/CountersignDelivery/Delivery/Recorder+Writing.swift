@@ -20,7 +20,7 @@ extension Recorder {
         }
     }
 
-    /// Writes the newest identity before its events, with `writing` held. False if a retry is scheduled.
+    /// Writes the newest identity before its events, with `writing` held. Returns false if writing failed.
     private func writeIdentity() -> Bool {
         guard let identityFile else { return true }
         let (identity, revision) = state.withLock { state in
@@ -48,7 +48,7 @@ extension Recorder {
         try? identityFile?.synchronize(by: makeDurable)
     }
 
-    /// Writes the identity, and takes the oldest waiting events. Nil if a retry is scheduled.
+    /// Writes the identity, and takes the oldest waiting events. Returns nil if writing failed.
     private func identifiedBatch() -> (events: [EventRecord], deviceID: String, isProvisional: Bool)? {
         while writeIdentity() {
             if let batch = nextBatch() { return batch }
@@ -56,7 +56,7 @@ extension Recorder {
         return nil
     }
 
-    /// Appends the oldest waiting events to the log, with `writing` held. False if a retry is scheduled.
+    /// Appends the oldest waiting events to the log, with `writing` held. Returns false if writing failed.
     func writeBatch() -> Bool {
         // Another process may have opted out.
         if storage.hasOptedOut { state.withLock { $0.hasOptedOut = true } }
@@ -111,7 +111,7 @@ extension Recorder {
         if mustCheckpoint { storage.submit { self.checkpoint(by: $0) } }
     }
 
-    /// Events with a completion fail with the error and are dropped. The other events are retried soon.
+    /// Drops the events with a completion, which gets the error, and retries the others. Once closed, drops all.
     private func retry(_ batch: [EventRecord], after error: any Error) {
         let failure = CountersignError(.notStored, "\(error)")
         let (rejected, mustSchedule) = state.withLock { state in

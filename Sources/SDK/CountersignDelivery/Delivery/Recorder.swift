@@ -6,8 +6,8 @@ internal import Foundation
 ///
 /// The writer's thread renders events and appends them to the log. From then on the events survive the process. The
 /// synchronizer makes the log durable and calls the completions. The storage thread moves events to the queue file
-/// before each use of that file, and when the log is long. Only a wipe and a replacement of the log block the writer.
-/// A caller that records faster than the writer waits for the writer, for at most `waitTime` in each call.
+/// before each use of that file, and when the log is long. Only a wipe and a replacement of the log block the writer
+/// for long. A caller that records faster than the writer waits for the writer, at most `waitTime` in each call.
 package final class Recorder: Sendable {
     struct PendingCompletion {
         let sequence: Int64
@@ -69,7 +69,7 @@ package final class Recorder: Sendable {
     static let batchEvents = 512
     let hasWritten = DispatchSemaphore(value: 0)
     let state: Lock<State>
-    /// Held while the log is written to, emptied or changed.
+    /// Held while the log is written to, rotated, restarted or removed.
     let writing = NSLock()
     let log: WriteAheadLog
     let identityFile: SlotFile?
@@ -124,7 +124,6 @@ package final class Recorder: Sendable {
 
     package var userID: String? { state.withLock { $0.user.id } }
 
-    /// Compares by bytes.
     package func isUser(_ userID: String?) -> Bool { state.withLock { $0.user.isUser(userID) } }
 
     package var userRevision: Int { state.withLock { $0.user.revision } }

@@ -8,7 +8,7 @@ struct RenderedEvent {
     let userID: String?
     let sessionID: String
     let body: [UInt8]
-    /// In seconds of `ClientClock.uptime`; nil if unknown.
+    /// `ClientClock.uptime` when the event was rendered, in seconds; nil if unknown.
     var uptime: TimeInterval?
     /// The device id in `body`, if it was created before the queue file could be read.
     var provisionalID: String?

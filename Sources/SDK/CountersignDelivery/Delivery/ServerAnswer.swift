@@ -7,7 +7,7 @@ package struct ServerAnswer: Sendable, Equatable {
     package enum Meaning: Sendable, Equatable {
         /// The server has the events, except for `rejected`, which it will never accept.
         case accepted(duplicates: Int, rejected: [Rejection], warning: TokenVerdict?)
-        /// The events can be sent with another token.
+        /// The server rejected the token, or requires one.
         case tokenProblem(TokenVerdict)
         case tooLarge
         /// The server rejects the whole request because of its content.
@@ -21,7 +21,6 @@ package struct ServerAnswer: Sendable, Equatable {
         case tryLater(Explanation)
     }
 
-    /// A code and a text.
     package struct Explanation: Sendable, Hashable {
         package let code: String
         package let reason: String

@@ -246,8 +246,8 @@ package final class Storage: @unchecked Sendable {
 
     // MARK: Deleting what was delivered
 
-    /// Deletes delivered events, and the delivered events of earlier calls that failed. On the storage thread. Returns
-    /// how many events were removed from quarantine because it was full.
+    /// Deletes delivered events and quarantines rejected events, also of earlier calls that failed. On the storage
+    /// thread. Returns how many events were removed from quarantine because it was full.
     ///
     /// On a full disk, marks the events as delivered in memory, so that sending can continue. After a restart the
     /// events are sent again, and the server drops them as duplicates.
@@ -268,7 +268,7 @@ package final class Storage: @unchecked Sendable {
         }
     }
 
-    /// Deletes the events in `undeleted`. Only on the storage thread. Returns the same as `apply(_:)`.
+    /// Applies the outcomes in `undeleted`. Only on the storage thread. Returns the same as `apply(_:)`.
     @discardableResult
     func deleteDelivered() throws -> Int {
         guard !undeleted.isEmpty else { return 0 }

@@ -39,7 +39,7 @@ extension WriteAheadLog {
         /// bytes, so no part of a body can be taken for an event.
         ///
         /// An event that is cut off at the end of the file, or that consists of zeros, was never written completely. It
-        /// does not count as damage. `damagedEnd` is the sequence number of a damaged event at the end.
+        /// does not count as damage. `damagedEnd` is the presumed sequence number of a damaged event at the end.
         static func read(
             contentsOf path: String
         ) throws -> (events: [RenderedEvent], isDamaged: Bool, damagedEnd: Int64?) {

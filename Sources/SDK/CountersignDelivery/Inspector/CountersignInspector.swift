@@ -116,7 +116,7 @@ public final class CountersignInspector: Sendable {
             claims: user.token?.claimsObject, verdicts: verdicts.withLock { $0 })
     }
 
-    /// Returns the state of the client repeatedly, until the reading task ends.
+    /// Returns the state of the client repeatedly, until the reading task ends or the inspector is released.
     ///
     /// - Parameter seconds: The interval in seconds; at least 0.1.
     /// - Returns: A stream that begins with the present state and buffers only the newest one.

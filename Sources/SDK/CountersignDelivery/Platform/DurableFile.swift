@@ -29,8 +29,8 @@ extension stat {
 
 /// Replaces a file of mode 0600 atomically: writes a temporary file, makes it durable and renames it.
 package enum DurableFile {
-    /// Creates a missing directory with mode 0700. Calls `check` directly before it replaces the file. If `check`
-    /// throws, nothing has changed.
+    /// Creates the directory if it is missing, and sets its mode to 0700. Calls `check` directly before it replaces the
+    /// file. If `check` throws, the file has not changed.
     package static func write(_ data: Data, to path: String, check isAllowed: () throws -> Void = {}) throws {
         let directory = URL(fileURLWithPath: path).deletingLastPathComponent()
         try makePrivateDirectory(directory.path)

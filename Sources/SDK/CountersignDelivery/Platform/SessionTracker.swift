@@ -30,7 +30,7 @@ struct SessionTracker {
     mutating func end(uptime: TimeInterval) -> TimeInterval? {
         guard let begun else { return nil }
         self.begun = nil
-        // Time in the background does not count.
+        // The time since the app entered the background does not count.
         var end = uptime
         if case .background(let instant) = appState { end = max(begun, instant) }
         return end - begun

@@ -78,7 +78,7 @@ package final class SlotFile: Sendable {
         return .value(newest.value)
     }
 
-    /// Nil removes the value and creates no file. After a failure the value is unreadable or the file is missing.
+    /// Nil writes an empty value but creates no file. After a failure the value is unreadable or the file is missing.
     package func write(_ value: [UInt8]?) throws {
         try state.withLock { state in
             do {
