@@ -13,9 +13,9 @@ public struct AuthErrorCode: RawRepresentable, Hashable, Sendable, Codable {
 
     /// 10: the token has no `exp` claim.
     public static let expirationRequired = AuthErrorCode(rawValue: 10)
-    /// 20: the token is too long, is not three base64url parts, or has a header with `crit`, another `typ` or no JSON.
+    /// 20: the token is too long or not three base64url parts, or the header is not JSON, has `crit` or a wrong `typ`.
     public static let decodingError = AuthErrorCode(rawValue: 20)
-    /// 21: `sub` is absent or is not the user id of the request, byte for byte.
+    /// 21: `sub`, or the claim set for the app instead, is absent or is not the request's user id, byte for byte.
     public static let subjectMismatch = AuthErrorCode(rawValue: 21)
     /// 22: `exp` has passed.
     public static let expired = AuthErrorCode(rawValue: 22)
@@ -41,7 +41,7 @@ public struct AuthErrorCode: RawRepresentable, Hashable, Sendable, Codable {
     public static let audienceMismatch = AuthErrorCode(rawValue: 33)
     /// 34: `iss` is not the app's issuer.
     public static let issuerMismatch = AuthErrorCode(rawValue: 34)
-    /// 35: the token, its session or its key was revoked.
+    /// 35: the token, its session or its OAuth client was revoked.
     public static let revoked = AuthErrorCode(rawValue: 35)
     /// 36: an operator has revoked the tokens issued to the user before the revocation.
     public static let userRevoked = AuthErrorCode(rawValue: 36)

@@ -1,6 +1,6 @@
 /// Points in time as HTTP writes them, `Sun, 06 Nov 1994 08:49:37 GMT` (RFC 9110, section 5.6.7).
 package enum HTTPDate {
-    /// Returns seconds since 1970. Nil for other text, including the two obsolete forms.
+    /// Returns seconds since 1970. Nil for the obsolete forms, other text and years before 1970. Ignores the weekday.
     package static func seconds(_ text: String) -> Int64? {
         let parts = text.split(separator: " ")
         guard parts.count == 6, parts[0].hasSuffix(","), parts[5] == "GMT",

@@ -3,8 +3,8 @@ public typealias JSONObject = BytewiseDictionary<JSONValue>
 
 /// A JSON value (RFC 8259), as apps pass it in event properties.
 ///
-/// An event has at most 60 levels of arrays and objects; deeper ones are sent as `null`. Do not nest values thousands
-/// of levels deep: Swift releases a value recursively, which overflows the stack of a thread.
+/// Properties have at most 60 levels of arrays and objects; deeper ones are sent as `null`. Do not nest values
+/// thousands of levels deep: Swift releases a value recursively, which overflows the stack of a thread.
 public enum JSONValue: Sendable {
     /// `null`.
     case null

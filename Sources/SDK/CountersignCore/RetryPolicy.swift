@@ -29,7 +29,7 @@ public struct RetryPolicy: Sendable, Hashable {
     /// For servers that fail or cannot be reached: at most 2 s at first, later 3 minutes. Retries never pause.
     package static let network = RetryPolicy(baseDelay: 2, maximumDelay: 180)
 
-    /// For responses that require other settings, or that come from a proxy: at most 5 s at first, later an hour.
+    /// For responses that require other settings. At most 5 s at first, as a proxy may have sent them; later an hour.
     package static let configuration = RetryPolicy(baseDelay: 5, maximumDelay: 3_600)
 
     /// For rejected tokens: at most 2 s at first, later 5 minutes. After 50 rejections in a row retries pause, or with

@@ -50,9 +50,9 @@ package final class CurlHandle {
         _ = countersign_curl_set_long(handle, option, value)
     }
 
-    /// Prepares a request, which is a POST if there is a body. `isCancelled` is called about once a second.
-    /// `mayConnect` permits or rejects the address of a new connection. `onHeader` receives status lines and header
-    /// fields, and `onBody` the body in parts. Both end the request by returning false.
+    /// Prepares a request, which is a POST if there is a body. `isCancelled` is called about once a second, and more
+    /// often during a transfer. `mayConnect` permits or rejects the address of a new connection. `onHeader` receives
+    /// status lines and header fields, and `onBody` the body in parts. Both end the request by returning false.
     package func prepare(
         headers: [String], body: [UInt8]?, isCancelled: @escaping () -> Bool,
         mayConnect: @escaping (UnsafePointer<sockaddr>, _ length: Int) -> Bool = { _, _ in true },

@@ -14,7 +14,7 @@ package struct SQLiteError: Error, CustomStringConvertible {
 
     package var code: Int32 { extendedCode & 0xFF }
 
-    /// Whether the disk or its quota is full, also for the shared memory of a write-ahead log.
+    /// Whether the disk is full, also for the shared memory of a write-ahead log. False for a full quota (`EDQUOT`).
     package var isFull: Bool { code == SQLITE_FULL || extendedCode == Self.sharedMemorySize }
 
     /// `SQLITE_IOERR_SHMSIZE`, a macro that Swift does not import.

@@ -7,7 +7,7 @@ internal import Foundation
 //
 // The declarations below have the same signatures as the standard library's, so the compiler prefers them, also in
 // synthesized `==` and `hash(into:)`. They cannot replace a conformance: use `BytewiseDictionary`, `BytewiseSet` and
-// `TextEnum` instead. `scripts/text-lint.py` fails if the standard library's comparison is used.
+// `TextEnum` instead. `scripts/text-lint.py` fails if the gateway uses the standard library's comparison.
 
 extension String {
     private typealias Storage = (UInt, UInt)
