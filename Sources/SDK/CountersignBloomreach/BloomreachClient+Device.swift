@@ -5,12 +5,12 @@ public import Foundation
 extension BloomreachClient {
     // MARK: Sessions
 
-    /// Begins a session explicitly and records `session_start`. Before the first session of a customer, also records
-    /// `installation`. Resumes sending of events that are paused after too many rejections of an API key.
+    /// Begins a session and records `session_start`. Before a customer's first session, also records `installation`.
+    /// A new session resumes sending of events that are paused after too many rejections of an API key.
     ///
     /// An open session continues unless it has timed out, which can happen only while the app is in the background or
-    /// not running. With `BloomreachConfiguration.manualSessionAutoClose`, the end of a session that has timed out is
-    /// recorded too, with the time at which the app went to the background.
+    /// not running. With `BloomreachConfiguration.manualSessionAutoClose`, `session_end` is recorded for a session that
+    /// has timed out. The time is when the app entered the background or, for a killed app, recorded its last event.
     public func startSession() {
         recordInstallation()
         let configuration = configuration

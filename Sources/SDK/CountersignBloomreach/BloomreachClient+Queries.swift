@@ -74,7 +74,7 @@ extension BloomreachClient {
     /// Fetches new messages of the App Inbox and returns them with the cached ones.
     ///
     /// If the server no longer has the sync token (410), the inbox is fetched again from the start, once. If the
-    /// customer changes during the fetch, the inbox is fetched for the new customer.
+    /// customer changes during the fetch, the inbox is fetched for the new customer, in up to three attempts.
     ///
     /// - Returns: The newest 10,000 messages, newest first. As in the vendor's SDK, expired ones too: see `expiresAt`.
     /// - Throws: `CountersignError`. With `advancedAuthEnabled`, no request is sent without a customer token.
@@ -143,7 +143,7 @@ extension BloomreachClient {
     /// Marks a message as read on the server, for the customer it was fetched for.
     ///
     /// - Parameter message: A fetched message.
-    /// - Throws: `CountersignError`. `unknownMessage` if the message has no IDs or no sync token, or is an earlier
+    /// - Throws: `CountersignError`. `unknownMessage` if the message has no IDs or no sync token, or is another
     ///   project's: fetch the App Inbox first. `customerChanged` if the server rejects the token for a message of an
     ///   earlier customer.
     public func markAsRead(_ message: AppInboxMessage) async throws(CountersignError) {
@@ -233,7 +233,7 @@ extension BloomreachClient {
         }
     }
 
-    /// The signed-user token. Nil without a provider or token, for the cookie alone, or if a customer token is sent.
+    /// The signed-user token. Nil without a provider, a token or an ID besides the cookie, or with a customer token.
     private func userToken(
         for endpoint: BloomreachEndpoint, ids: [String: String]
     ) async throws(CountersignError) -> SignedToken? {

@@ -15,8 +15,8 @@ public import Foundation
 /// let messages = try await client.fetchAppInbox()
 /// ```
 ///
-/// Tracked data goes through the durable queue of `CountersignClient`, one event for each request, with the customer's
-/// IDs at the time of recording. Queries are sent at once. All methods may be called from any thread. Methods that are
+/// Tracked data waits in the client's own durable queue. Each request has one event, with the customer's IDs at the
+/// time of recording. Queries are sent at once. All methods may be called from any thread. Methods that are
 /// not `async` return at once.
 public final class BloomreachClient: Sendable {
     struct Setup: Sendable {
@@ -56,9 +56,9 @@ public final class BloomreachClient: Sendable {
     ///   - configuration: The client's configuration.
     ///   - transport: The HTTP transport; nil for two of the platform's, one for tracking and one for queries.
     ///   - clock: The clock, replaceable in tests.
-    /// - Throws: `CountersignError` with `invalidConfiguration`, also logged, if the configuration is invalid, such
-    ///   as `advancedAuthEnabled` without a provider. `notStored` if the file with the customer's IDs cannot be read
-    ///   now; retry later.
+    /// - Throws: `CountersignError` with `invalidConfiguration` if the configuration is invalid, such as
+    ///   `advancedAuthEnabled` without a provider, which is also logged. `notStored` if the file with the customer's
+    ///   IDs cannot be read now; retry later.
     public init(
         configuration: BloomreachConfiguration, transport: (any HTTPTransport)? = nil,
         clock: any ClientClock = SystemClock()
@@ -135,8 +135,8 @@ public final class BloomreachClient: Sendable {
 
     /// Adds IDs to the customer, replacing earlier ones of the same name, and records an update with them.
     ///
-    /// Data recorded earlier keeps its IDs. If the IDs change, the cached App Inbox is deleted and the authorization
-    /// provider is notified.
+    /// Data recorded earlier keeps its IDs. If the IDs change, the cached App Inbox is deleted and the token providers
+    /// are notified.
     ///
     /// - Parameters:
     ///   - ids: IDs such as `registered`. Empty values are left out. `cookie` is reserved, and left out with a
@@ -163,8 +163,8 @@ public final class BloomreachClient: Sendable {
 
     /// Replaces the customer by an anonymous one with a new cookie.
     ///
-    /// Deletes the cached App Inbox and notifies the authorization provider. A provider found by its class name is
-    /// created again, so that none of its cached data remains. Data recorded earlier keeps its IDs.
+    /// Deletes the cached App Inbox and notifies the token providers. An authorization provider found by its class name
+    /// is created again, so that none of its cached data remains. Data recorded earlier keeps its IDs.
     ///
     /// - Parameters:
     ///   - project: The new project; nil for no change.

@@ -20,8 +20,8 @@ public struct BloomreachConfiguration: Sendable {
     public var userTokenProvider: CustomerTokenProvider?
     /// Time limit for a request's token, in seconds. Default: 30.
     public var authorizationProviderTimeout: TimeInterval = 30
-    /// Properties added to every event, and to every customer update if `allowDefaultCustomerProperties` is true.
-    /// Properties of a call take precedence.
+    /// Properties added to events, except push tokens and campaign clicks, and to customer updates if
+    /// `allowDefaultCustomerProperties` is true. Properties of a call take precedence.
     public var defaultProperties: JSONObject = [:]
     /// Whether customer updates get the default properties. Default: true.
     public var allowDefaultCustomerProperties = true

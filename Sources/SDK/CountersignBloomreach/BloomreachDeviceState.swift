@@ -108,13 +108,13 @@ struct BloomreachDeviceState: Codable, Sendable, Equatable {
     }
 }
 
-/// When a push token is sent to the server.
+/// When a call of `trackPushToken` sends the token to the server.
 public enum PushTokenFrequency: String, Sendable, CaseIterable {
     /// When the token has changed. The default.
     case onTokenChange = "ON_TOKEN_CHANGE"
-    /// At each start of the app.
+    /// At each call of `trackPushToken`, which an app makes at each launch.
     case everyLaunch = "EVERY_LAUNCH"
-    /// Once a day.
+    /// When the token has changed, or was last sent a day ago or earlier.
     case daily = "DAILY"
 }
 

@@ -17,10 +17,10 @@ extension CountersignError.Code {
     public static let providerBusy = CountersignError.Code(rawValue: "provider_busy")
     /// The provider made a call that would wait for the provider itself: a mistake in the app.
     public static let calledFromProvider = CountersignError.Code(rawValue: "called_from_provider")
-    /// The server rejected the API key or the customer token: get a new one. `authCode` may have the reason.
+    /// The server rejected the API key, the customer token or the signed-user token. `authCode` may have the reason.
     public static let authorizationRefused = CountersignError.Code(rawValue: "authorization_refused")
-    /// The customer's IDs have changed since the request, and the server may have rejected the earlier customer's
-    /// token. Call again for the current customer. The current customer's token may still be valid.
+    /// The customer's IDs or the cached App Inbox have changed since the request, and the server may have rejected the
+    /// earlier customer's token. Call again for the current customer. The current token may still be valid.
     public static let customerChanged = CountersignError.Code(rawValue: "customer_changed")
     /// The server rejected the token of another customer than the request's, such as after `identifyCustomer` or
     /// `anonymize`: get a token for the current IDs.
@@ -58,7 +58,7 @@ extension CountersignError {
             authCode: authCode, retryAfter: retryAfter)
     }
 
-    /// Gives the error for a rejected customer token a more specific code.
+    /// Gives the error for a rejected customer token or signed-user token a more specific code, if one applies.
     func refined(isForPresentCustomer: Bool, isOfAnotherCustomer: Bool) -> CountersignError {
         func error(_ code: Code, _ explanation: String) -> CountersignError {
             CountersignError(

@@ -6,7 +6,7 @@ internal import Foundation
 extension Exponea {
     /// Starts the SDK.
     ///
-    /// If the configuration cannot work, the reason is logged and nothing changes, so `configure` may be called
+    /// If the configuration cannot work, the reason is logged, the SDK does not start, and `configure` may be called
     /// again. With `advancedAuthEnabled` there must be a provider: see `authorizationProvider`.
     ///
     /// - Parameters:
@@ -15,7 +15,7 @@ extension Exponea {
     ///   - authorization: The project's API key.
     ///   - baseUrl: The server; nil for the vendor's.
     ///   - appGroup: Has no effect, which is logged: each extension has its own queue.
-    ///   - defaultProperties: Properties added to every event.
+    ///   - defaultProperties: Properties added to events, except push tokens and campaign clicks.
     ///   - inAppContentBlocksPlaceholders: Has no effect, which is logged: the SDK shows nothing.
     ///   - allowDefaultCustomerProperties: Whether customer updates get the default properties too; nil for yes.
     ///   - advancedAuthEnabled: Whether App Inbox requests carry customer tokens; nil for no.
@@ -73,7 +73,7 @@ extension Exponea {
         }
     }
 
-    /// Starts the SDK with a map of the vendor's Flutter SDK (for the keys see `BloomreachConfiguration.init(map:)`).
+    /// Starts the SDK with a map with the keys of `BloomreachConfiguration.init(map:)`. `logLevel` has no effect.
     ///
     /// - Parameter map: Strings, numbers, booleans, and lists and maps of those.
     /// - Returns: False if the SDK is configured already. True also if it has to wait for the device's first unlock.

@@ -119,7 +119,7 @@ public struct RecommendationResponse<UserData: RecommendationUserData> {
 }
 
 extension CountersignError.Code {
-    /// The error code of methods without a function, which exist so that code written for ExponeaSDK compiles.
+    /// The error code of unsupported methods, which exist so that code written for ExponeaSDK compiles.
     public static let notSupported = CountersignError.Code(rawValue: "not_supported")
 }
 

@@ -98,7 +98,7 @@ extension Exponea {
     ///   - settings: The project.
     ///   - pushNotificationTracking: The tracking of push notifications.
     ///   - automaticSessionTracking: Whether sessions follow the app's lifecycle.
-    ///   - defaultProperties: Properties added to every event.
+    ///   - defaultProperties: Properties added to events, except push tokens and campaign clicks.
     ///   - inAppContentBlocksPlaceholders: Has no effect, which is logged: the SDK shows nothing.
     ///   - flushingSetup: When events are sent.
     ///   - allowDefaultCustomerProperties: Whether customer updates get the default properties too; nil for yes.

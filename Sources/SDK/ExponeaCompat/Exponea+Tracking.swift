@@ -148,7 +148,7 @@ extension Exponea {
         anonymize(exponeaProject: exponeaIntegrationType, projectMapping: exponeaProjectMapping)
     }
 
-    /// Properties added to every event; nil before `configure`.
+    /// Properties added to events, except push tokens and campaign clicks; nil before `configure`.
     public var defaultProperties: [String: any JSONConvertible]? {
         get { (client?.defaultProperties).map { Dictionary($0) } }
         set {

@@ -1,10 +1,10 @@
 internal import Foundation
 
-/// Finds the app's provider class by name. Logs failures with the texts of each platform's SDK.
+/// Finds the app's provider class by name. Logs failures with the texts of the vendor's SDK for a platform.
 package struct AuthorizationProviderDiscovery {
     package enum Wording: Sendable {
         case ios
-        /// Used for a configuration from a map whose platform is not iOS.
+        /// Used for a configuration from a map with another platform than iOS, or without a platform on Linux.
         case android
     }
 

@@ -1,5 +1,4 @@
 extension CustomerTokenCoordinator {
-    /// Returns the credential of a request that needs a customer token.
     func credential(
         for endpoint: BloomreachEndpoint, of ids: [String: String], log: CountersignLog?
     ) async throws(CountersignError) -> Credential {

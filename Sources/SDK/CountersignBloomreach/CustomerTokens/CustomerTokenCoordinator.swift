@@ -2,11 +2,11 @@ internal import CountersignCore
 internal import CountersignTransport
 internal import Foundation
 
-/// Fetches customer tokens from the app's provider: for each request, one call at a time, with a time limit.
+/// Fetches a token from the app's provider for each request. Calls run one at a time, with a time limit.
 ///
-/// A provider may block without limit, on its own thread. A call that exceeds its time limit is abandoned: its late
-/// result is dropped. The next call begins if fewer than `maximumAbandoned` abandoned calls still run. Tokens are never
-/// cached. The task of a suspending provider is cancelled at its time limit, but may not end.
+/// A blocking provider runs on its own thread. A call that exceeds its time limit is abandoned: its late result is
+/// dropped. The next call begins if fewer than `maximumAbandoned` abandoned calls still run. Tokens are never cached.
+/// The task of a suspending provider is cancelled at its time limit, but may not end.
 final class CustomerTokenCoordinator: Sendable {
     enum Outcome: Sendable, Equatable {
         case returned(String?)
@@ -51,7 +51,7 @@ final class CustomerTokenCoordinator: Sendable {
 
     /// The maximum number of requests that wait for a token. Further requests fail at once.
     static let maximumWaiting = 256
-    /// The maximum number of running calls that are beyond their time limit. At this number, further calls wait.
+    /// The maximum number of abandoned calls that still run. At this number, further calls wait.
     static let maximumAbandoned = 4
 
     private let state: Lock<State>
@@ -76,12 +76,11 @@ final class CustomerTokenCoordinator: Sendable {
         state.withLock { $0.provider = provider }
     }
 
-    /// Notifies the provider before the next token is fetched.
+    /// Notifies the provider before it is called for later requests. Requests that wait already may come first.
     func customerChanged(to ids: [String: String]) {
         notify(.customerChanged) { $0.customerChanged(to: ids) }
     }
 
-    /// Notifies the provider before the next token is fetched.
     func tokenRejected() {
         notify(.tokenRejected) { $0.customerTokenRefused() }
     }
@@ -156,7 +155,7 @@ final class CustomerTokenCoordinator: Sendable {
     }
 
     private static func takeNext(_ state: inout State) -> Start? {
-        // Calls without their own threads run on Swift's pool, which providers that block would use up.
+        // Suspending providers without their own threads run on Swift's pool, which a blocking call would use up.
         var maximum = maximumAbandoned
         if case .suspending = state.provider?.kind, !ProviderThread.isApart { maximum = 1 }
         guard state.running == nil, state.abandoned.count < maximum, !state.waiting.isEmpty else {

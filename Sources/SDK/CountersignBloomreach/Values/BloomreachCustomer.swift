@@ -109,7 +109,6 @@ final class CustomerRecord: Sendable {
         return result
     }
 
-    /// The recorder writes the customer before the events that follow.
     func save() {
         recorder.saveIdentity { _ in (try? JSONEncoder().encode(current.customer)).map { Array($0) } }
     }
