@@ -32,13 +32,13 @@ extension BGGeo {
 
         /// The number of records. The vendor's property is synchronous and blocks the thread.
         ///
-        /// - Throws: If the store cannot be read.
+        /// - Throws: If `ready` was not called or the store cannot be read.
         public var count: Int { get async throws(CountersignError) { try await geo.count() } }
 
         /// As `BGGeo.getLocations()`.
         ///
         /// - Returns: The records, oldest first.
-        /// - Throws: If the store cannot be read.
+        /// - Throws: If `ready` was not called or the store cannot be read.
         public nonisolated(nonsending) func all() async throws(CountersignError) -> [[String: Any]] {
             try await geo.getLocations()
         }
@@ -59,7 +59,7 @@ extension BGGeo {
         ///
         /// - Parameter uuid: The record's id.
         /// - Returns: False if the record is not found.
-        /// - Throws: If the store cannot be written.
+        /// - Throws: If `ready` was not called or the store cannot be written.
         @discardableResult
         public func destroy(_ uuid: String) async throws(CountersignError) -> Bool {
             try await geo.destroy(uuid)
@@ -67,13 +67,13 @@ extension BGGeo {
 
         /// As `BGGeo.destroyLocations()`.
         ///
-        /// - Throws: If the store cannot be written.
+        /// - Throws: If `ready` was not called or the store cannot be written.
         public func destroyAll() async throws(CountersignError) { try await geo.destroyLocations() }
 
         /// As `BGGeo.sync()`.
         ///
         /// - Returns: The records that the server accepted.
-        /// - Throws: If not all records were sent. Unsent records stay.
+        /// - Throws: If `ready` was not called, there is no URL, or not all records were accepted.
         @discardableResult
         public nonisolated(nonsending) func sync() async throws(CountersignError) -> [[String: Any]] {
             try await geo.sync()

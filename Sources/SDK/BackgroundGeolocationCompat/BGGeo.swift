@@ -6,8 +6,8 @@ package import Foundation
 
 /// The part of Transistorsoft's background geolocation API that uploads locations, over a `LocationClient`.
 ///
-/// Code written for it needs only another import. Listeners are called on the main thread, in order, until they are
-/// cancelled or `removeListeners()` is called. Releasing a subscription does not end it.
+/// Code written for that API needs only another import. Listeners are called on the main thread, in order, until they
+/// are cancelled or `removeListeners()` is called. Releasing a subscription does not end it.
 public final class BGGeo: MutableSettings, Sendable {
     /// The shared instance.
     public static let shared = BGGeo()
@@ -48,7 +48,7 @@ public final class BGGeo: MutableSettings, Sendable {
     /// The reason why the last configuration was rejected, such as an invalid URL; nil if it is valid.
     public var configurationProblem: String? { state.withLock { $0.configurationProblem } }
 
-    /// Starts the SDK. Returns at once; storage opens in the background.
+    /// Starts the SDK, or only changes settings if the SDK runs. Returns at once; storage opens in the background.
     ///
     /// Never replaces a refreshed pair of tokens by the older pair that it was refreshed from, regardless of `reset`.
     /// A pair that is new to the SDK is used at once.
@@ -92,7 +92,7 @@ public final class BGGeo: MutableSettings, Sendable {
         return isFirst
     }
 
-    /// Changes settings. Settings that `configure` does not set, including tokens, stay unchanged.
+    /// Changes settings; before `ready`, calls `ready`. Settings that `configure` does not set stay, including tokens.
     ///
     /// - Parameter configure: Changes the settings.
     public func setConfig(_ configure: (Config) -> Void) {
@@ -104,8 +104,8 @@ public final class BGGeo: MutableSettings, Sendable {
         }
     }
 
-    /// The current settings, or the initial settings of `ready`. An assignment takes effect at once. Requests wait
-    /// until an assigned token is stored. After `ready`, an invalid value is logged and sets `configurationProblem`.
+    /// The current settings, or the initial settings of `ready`. An assignment takes effect at once, but uploads may
+    /// briefly use an earlier token. After `ready`, an invalid value is logged and sets `configurationProblem`.
     ///
     /// ```swift
     /// BGGeo.shared.config.authorization.accessToken = token
@@ -175,7 +175,7 @@ public final class BGGeo: MutableSettings, Sendable {
 
     // MARK: Recording
 
-    /// Starts recording from Core Location, if available.
+    /// Starts recording from Core Location, if available. Does nothing before `ready`.
     public func start() { client?.start() }
 
     /// Stops recording. Locations recorded before are still sent.
@@ -198,7 +198,7 @@ public final class BGGeo: MutableSettings, Sendable {
     /// Uploads all waiting records.
     ///
     /// - Returns: The records that the server accepted.
-    /// - Throws: If records remain.
+    /// - Throws: If `ready` was not called, there is no URL, or not all records were accepted.
     @discardableResult
     public nonisolated(nonsending) func sync() async throws(CountersignError) -> [[String: Any]] {
         let records = try await working().sync()
@@ -208,13 +208,13 @@ public final class BGGeo: MutableSettings, Sendable {
     /// Counts the waiting records.
     ///
     /// - Returns: The number of records.
-    /// - Throws: If the store cannot be read.
+    /// - Throws: If `ready` was not called or the store cannot be read.
     public func count() async throws(CountersignError) -> Int { try await working().count() }
 
     /// The waiting records, oldest first.
     ///
     /// - Returns: The records as they will be sent, without records that a template renders as an array.
-    /// - Throws: If the store cannot be read.
+    /// - Throws: If `ready` was not called or the store cannot be read.
     public nonisolated(nonsending) func getLocations() async throws(CountersignError) -> [[String: Any]] {
         let records = try await working().records()
         return records.compactMap { $0.any as? [String: Any] }
@@ -224,20 +224,20 @@ public final class BGGeo: MutableSettings, Sendable {
     ///
     /// - Parameter uuid: The record's `uuid`.
     /// - Returns: False if the record is not found.
-    /// - Throws: If the store cannot be written.
+    /// - Throws: If `ready` was not called or the store cannot be written.
     @discardableResult
     public func destroy(_ uuid: String) async throws(CountersignError) -> Bool {
         try await working().remove(uuid: uuid)
     }
 
-    /// Removes all waiting records.
+    /// Removes all records, also those in quarantine.
     ///
-    /// - Throws: If the store cannot be written.
+    /// - Throws: If `ready` was not called or the store cannot be written.
     public func destroyLocations() async throws(CountersignError) { try await working().removeAll() }
 
     // MARK: Tokens
 
-    /// True if the refresh token is invalid. Once the access token is rejected, requests wait for `setConfig`.
+    /// True if the refresh token is invalid. Once the access token is rejected, requests wait for new tokens.
     public var isReauthenticationRequired: Bool {
         get async { await client?.authorizationState.kind == .reauthenticationRequired }
     }

@@ -30,7 +30,7 @@ public final class Config {
         settings.change { $0 = draft.configuration }
     }
 
-    /// Resets all settings to their defaults. Tokens stay; `BGGeo.forgetTokens()` deletes them.
+    /// Resets all settings to their defaults. Tokens and `expires` stay; `BGGeo.forgetTokens()` deletes the tokens.
     public func reset() {
         settings.change { configuration in
             let authorization = configuration.authorization

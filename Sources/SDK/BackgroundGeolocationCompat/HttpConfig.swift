@@ -45,7 +45,7 @@ public final class HttpConfig: SettingsPart {
         set { value.method = newValue.rawValue }
     }
 
-    /// The member with the records; `"."` sends a record as the whole body.
+    /// The member with the records; `"."` sends the record, or with `batchSync` the array, as the whole body.
     public var rootProperty: String {
         get { value.rootProperty }
         set { value.rootProperty = newValue }
@@ -88,7 +88,7 @@ public final class HttpConfig: SettingsPart {
         set { value.batchSync = newValue }
     }
 
-    /// Maximum number of records in a request; -1 for 1,000.
+    /// Maximum number of records in a request with `batchSync`, up to 1,000; -1 for 1,000.
     public var maxBatchSize: Int {
         get { value.maxBatchSize }
         set { value.maxBatchSize = newValue }

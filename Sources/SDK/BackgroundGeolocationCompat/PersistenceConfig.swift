@@ -11,14 +11,15 @@ public final class PersistenceConfig: SettingsPart {
         self.settings = settings
     }
 
-    /// Maximum age of a waiting record, in days. -1, the default, for 30. With Transistorsoft's default of one day, a
-    /// token rejected over a weekend would lose data.
+    /// Maximum age of a waiting record, in days; -1, the default, for 30. With Transistorsoft's default of one day, a
+    /// token rejected over a weekend would lose data. A change after `ready` applies at the next start.
     public var maxDaysToPersist: Int {
         get { value.maxDaysToPersist }
         set { value.maxDaysToPersist = newValue }
     }
 
-    /// Maximum number of waiting records; the newest are kept. 0 stores nothing, -1 means 100,000.
+    /// Maximum number of waiting records; the newest are kept. 0 stores nothing, -1 means 100,000. A change after
+    /// `ready` applies at the next start, except that 0 applies at once.
     public var maxRecordsToPersist: Int {
         get { value.maxRecordsToPersist }
         set { value.maxRecordsToPersist = newValue }

@@ -97,7 +97,7 @@ extension Braze {
 
         /// Sets the day of birth; nil clears it.
         ///
-        /// - Parameter dateOfBirth: Any instant of that day in the device's calendar.
+        /// - Parameter dateOfBirth: Any instant of that day in the device's time zone.
         public func set(dateOfBirth: Date?) {
             set(
                 "dob",

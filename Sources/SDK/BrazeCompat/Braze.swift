@@ -3,8 +3,8 @@ internal import CountersignCore
 
 /// The part of BrazeKit's public API that SDK Authentication needs, over a `CountersignClient`.
 ///
-/// Code written for BrazeKit needs only another import. Events go to `/api/v3/data` of the endpoint, with their user's
-/// last known signature in `X-Braze-Auth-Signature`.
+/// Code written for BrazeKit needs only another import. Events go to `/api/v3/data` of the endpoint. With
+/// `sdkAuthentication`, their user's last known signature is in `X-Braze-Auth-Signature`.
 public final class Braze: Sendable {
     private struct Delegate {
         weak var value: (any BrazeSDKAuthDelegate)?
@@ -16,7 +16,7 @@ public final class Braze: Sendable {
     /// The reason why nothing is recorded, such as an invalid host name; nil if the configuration is valid.
     public let configurationProblem: String?
 
-    /// Creates an instance, without waiting for the disk or the network.
+    /// Creates an instance, without waiting for the queue file or the network.
     ///
     /// - Parameter configuration: The configuration. Later changes to it have no effect.
     public init(configuration: Configuration) {
@@ -85,7 +85,7 @@ public final class Braze: Sendable {
     }
 
     /// Sets the current user, for later runs too, and begins a session. For the same user only replaces the
-    /// signature.
+    /// signature, unless the new one is nil.
     ///
     /// - Parameters:
     ///   - userId: The user's ID in the app's backend. An empty ID is ignored.
@@ -106,7 +106,7 @@ public final class Braze: Sendable {
     /// - Parameters:
     ///   - name: The event's name.
     ///   - properties: Strings, numbers, booleans, dates, and arrays and dictionaries of these. Other values are
-    ///     omitted.
+    ///     omitted, but become null in arrays.
     public func logCustomEvent(name: String, properties: [String: Any]? = nil) {
         client?.track(name, properties: (properties ?? [:]).compactMapValues { JSONValue(any: $0) })
     }

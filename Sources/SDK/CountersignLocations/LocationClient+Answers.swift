@@ -1,7 +1,6 @@
 internal import CountersignTransport
 internal import Foundation
 
-// Responses and server commands.
 extension LocationClient {
     func exchanged(_ result: Result<TransportResponse, HTTPTransportError>) {
         switch result {

@@ -124,8 +124,8 @@ extension LocationClient {
         }
     }
 
-    /// Starts recording from Core Location on Apple platforms, if the user allows it. Ends with `stop()` or when the
-    /// client is deallocated.
+    /// Starts recording from Core Location on Apple platforms, if the user allows it. Ends with `stop()`, `close()` or
+    /// when the client is deallocated.
     public func start() {
         #if canImport(CoreLocation)
             listen { CoreLocationSource.signals($0) }

@@ -28,7 +28,7 @@ extension LocationClient {
         try await pipeline.removeWaiting(messageID: uuid)
     }
 
-    /// Removes all records. Tokens stay.
+    /// Removes all records, also those in quarantine. Tokens stay.
     ///
     /// - Throws: `CountersignError` with `storageFailed` when the store cannot be written now.
     public func removeAll() async throws(CountersignError) {
@@ -78,7 +78,7 @@ extension LocationClient {
 
     // MARK: Quarantine
 
-    /// As `CountersignClient.quarantinedEvents()`.
+    /// Returns the records in quarantine, oldest first.
     ///
     /// - Returns: The records in quarantine.
     /// - Throws: `CountersignError` with `storageFailed` when the store cannot be read now.
@@ -86,7 +86,7 @@ extension LocationClient {
         try await pipeline.quarantined()
     }
 
-    /// As `CountersignClient.requeueQuarantinedEvents()`.
+    /// Moves all records of the quarantine back into the queue, such as after a server was repaired.
     ///
     /// - Returns: The number of records.
     /// - Throws: `CountersignError` with `storageFailed` when the store cannot be written now.
@@ -95,7 +95,7 @@ extension LocationClient {
         try await pipeline.requeueQuarantined()
     }
 
-    /// As `CountersignClient.deleteQuarantinedEvents()`.
+    /// Deletes all records of the quarantine permanently.
     ///
     /// - Returns: The number of records.
     /// - Throws: `CountersignError` with `storageFailed` when the store cannot be written now.

@@ -2,7 +2,7 @@ internal import CountersignCore
 public import CountersignTransport
 internal import Foundation
 
-/// Records locations. Retries each upload until a server accepts it. Refreshes the access token of the uploads.
+/// Records locations and uploads them, with retries. Refreshes the access token of the uploads.
 ///
 /// ```swift
 /// var configuration = LocationConfiguration()
@@ -16,7 +16,7 @@ internal import Foundation
 /// ```
 ///
 /// All methods may be called from any thread. A record stays on disk, as it was recorded, until a server has accepted
-/// it. URL, header fields, parameters and token are those of the moment of sending.
+/// it or a limit deletes it. URL, header fields, parameters and token are those of the moment of sending.
 public final class LocationClient: Sendable {
     let pipeline: DeliveryPipeline
     private let tokens: AccessTokens
@@ -166,7 +166,8 @@ public final class LocationClient: Sendable {
     /// The present configuration.
     public var configuration: LocationConfiguration { state.withLock { $0.configuration } }
 
-    /// Changes the configuration, except limits, directories, `tokenStore`, `networkRetry`, `context` and `log`.
+    /// Changes the configuration. Limits, directories, `tokenStore`, `networkRetry`, `context` and `log` take full
+    /// effect only in a new client.
     ///
     /// Tokens that are nil in the new configuration stay. A pair of tokens that the app has passed earlier is ignored.
     ///
@@ -177,7 +178,8 @@ public final class LocationClient: Sendable {
         await handover()
     }
 
-    /// Changes the configuration without waiting until new tokens are on disk. Requests wait for those tokens.
+    /// Changes the configuration without waiting until new tokens are on disk. `sync()` and `accessToken(replacing:)`
+    /// wait for those tokens. Automatic uploads may use the earlier tokens until then.
     package func change(_ change: (inout LocationConfiguration) -> Void) throws(CountersignError) {
         changing.lock()
         defer { changing.unlock() }

@@ -41,7 +41,7 @@ extension LocationConfiguration {
 }
 
 extension AuthorizationConfiguration {
-    /// Warns if requests would have no refresh token.
+    /// Warns if refresh requests would not carry the refresh token.
     func warnAboutPayload(log: CountersignLog?) {
         func names(_ value: JSONValue) -> Bool {
             switch value {

@@ -12,9 +12,9 @@ public struct LocationConfiguration: Sendable {
         public var method = "POST"
         /// Header fields of each request. The SDK sets `Authorization` if there is an access token.
         public var headers: [String: String] = [:]
-        /// Members of the body in addition to the records.
+        /// Members of the body in addition to the records. Not sent if the whole body is an array.
         public var params: JSONObject = [:]
-        /// The member with the records; `.` sends a record as the whole body.
+        /// The member with the records; `.` sends the record, or with `batchSync` the array, as the whole body.
         public var rootProperty = "location"
         /// Time limit for a request, in seconds.
         public var timeout: TimeInterval = 60
@@ -25,7 +25,7 @@ public struct LocationConfiguration: Sendable {
         public var autoSyncThreshold = 0
         /// Whether a request has many records, as an array.
         public var batchSync = false
-        /// Records in one request at most; -1 for all, up to 1,000.
+        /// Records in one request at most with `batchSync`, up to 1,000; 0 and below for 1,000.
         public var maxBatchSize = -1
 
         /// Whether an HTML document with a status from 200 to 299 acknowledges the records. By default the records stay

@@ -1,4 +1,4 @@
-/// The permission to use Core Location, and its last error.
+/// The permission to use Core Location, and the error that Core Location reports.
 public struct PositioningStatus: Sendable, Hashable {
     /// The permission granted by the user or the device management. The app requests it.
     public struct Authorization: RawRepresentable, Hashable, Sendable {
@@ -43,7 +43,7 @@ extension PositioningStatus.Authorization {
 }
 
 enum BackgroundModes {
-    /// iOS terminates an app that requests locations in the background without this declaration.
+    /// Whether `UIBackgroundModes` has `location`. iOS terminates an app that allows background updates without it.
     static func allowLocations(_ information: [String: Any]?) -> Bool {
         (information?["UIBackgroundModes"] as? [String])?.contains("location") == true
     }

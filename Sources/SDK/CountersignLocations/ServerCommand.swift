@@ -11,7 +11,6 @@ struct ServerCommand: Equatable {
 
     /// Returns the commands of a response, in order. The response may have any status.
     static func all(in response: TransportResponse) -> [ServerCommand] {
-        // Most responses have no commands and need not be parsed.
         guard response.body.contains(UInt8(ascii: "{")),
             case .array(let elements) = JSONDocument.object(response.body)?["background_geolocation"]
         else { return [] }

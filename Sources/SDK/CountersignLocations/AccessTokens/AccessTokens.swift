@@ -86,7 +86,6 @@ actor AccessTokens: CredentialSource {
         await prepare()
     }
 
-    /// Removes the tokens, such as when the user logs out.
     func removeAll() async {
         await prepare()
         clearCount += 1

@@ -2,8 +2,8 @@ public import CountersignCore
 
 /// An access token and its refresh settings.
 ///
-/// Refreshing requires a `refreshUrl`, a `refreshToken` and at least one field in `refreshPayload`. Otherwise
-/// requests with a rejected token wait for a new token from the app.
+/// Refreshing requires a `refreshUrl`, a `refreshToken` and at least one field in `refreshPayload`. Otherwise a
+/// rejected token is sent again after growing delays of up to five minutes, until the app passes a new token.
 public struct AuthorizationConfiguration: Sendable, Hashable {
     /// The unit of an expiry number.
     public struct ExpiresUnit: RawRepresentable, Hashable, Sendable {
