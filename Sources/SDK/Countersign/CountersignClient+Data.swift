@@ -9,7 +9,7 @@ extension CountersignClient {
     /// Returns the events in quarantine, oldest first.
     ///
     /// - Returns: At most `QueueLimits.maximumQuarantinedEvents`.
-    /// - Throws: `CountersignError` with `storageFailed` when the queue file cannot be read now.
+    /// - Throws: `CountersignError`: `storageFailed` if the queue file cannot be read now, `closed` after `close()`.
     public func quarantinedEvents() async throws(CountersignError) -> [QuarantinedEvent] {
         try await pipeline.quarantined()
     }
@@ -17,7 +17,7 @@ extension CountersignClient {
     /// Moves all events of the quarantine back into the queue, such as after a server was repaired.
     ///
     /// - Returns: The number of events.
-    /// - Throws: `CountersignError` with `storageFailed` when the queue file cannot be written now.
+    /// - Throws: `CountersignError`: `storageFailed` if the queue file cannot be written now, `closed` after `close()`.
     @discardableResult
     public func requeueQuarantinedEvents() async throws(CountersignError) -> Int {
         try await pipeline.requeueQuarantined()
@@ -26,7 +26,7 @@ extension CountersignClient {
     /// Deletes all events of the quarantine permanently.
     ///
     /// - Returns: The number of events.
-    /// - Throws: `CountersignError` with `storageFailed` when the queue file cannot be written now.
+    /// - Throws: `CountersignError`: `storageFailed` if the queue file cannot be written now, `closed` after `close()`.
     @discardableResult
     public func deleteQuarantinedEvents() async throws(CountersignError) -> Int {
         try await pipeline.deleteQuarantined()
@@ -80,7 +80,7 @@ extension CountersignClient {
 
     /// Removes all data and stops recording, in later runs too, until `optIn()`.
     ///
-    /// - Throws: `CountersignError` with `storageFailed` when the opt-out is not durable. Recording stops even then.
+    /// - Throws: `CountersignError` if the opt-out is not durable or data remains. Recording stops even then.
     public func optOut() async throws(CountersignError) {
         try await pipeline.setOptedOut(true)
         try await wipeData()

@@ -5,9 +5,9 @@ public import CountersignDelivery
 
 enum LogOutEnding: Sendable {
     case removed
-    /// Another process stored a new token of the user while this process sent the remaining events.
+    /// The app stored a new token of the user, here or in another process, while the remaining events were sent.
     case signedInAgain
-    /// The token or the entry in `user.json` could not be removed. `retryRemovals()` tries again.
+    /// The token could not be removed, or `user.json` could not be written. `retryRemovals()` tries again.
     case failed
 }
 
@@ -16,7 +16,7 @@ enum LogOutEnding: Sendable {
 extension SignedUserTokens {
     /// Writes the log-out, in the order of the calls. Calls `done` when it is durable or the app has opted out.
     /// `storeIdentity` makes the change of the user durable first. Otherwise, a client that starts after a kill would
-    /// remove the token and have the user again.
+    /// remove the token, but restore the user.
     func saveLogOut(
         of userID: String, after storeIdentity: @escaping @Sendable () -> Void,
         done: @escaping @Sendable () -> Void
@@ -71,7 +71,7 @@ extension SignedUserTokens {
     }
 
     /// Replaces a damaged `user.json`. Users with events and without a token then count as logged out, except
-    /// `unsigned`, the current user if this user was set without a token.
+    /// `unsigned`: the current user if the app has neither set a token for this user nor a token provider.
     func replaceDamagedFile(exceptLogOutOf unsigned: String?) {
         tokens.submit("log-outs cannot be read") { [users, log = tokens.log] store, storage in
             let owners = try storage.runNow { try $0.owners() }

@@ -117,7 +117,7 @@ public final class CountersignClient: Sendable {
             log?(.warning, "a user without an id is ignored", [:])
             return false
         }
-        // End the session first: events that handlers of the session's end record belong to the earlier user.
+        // End the session first. An event that a handler of `SessionEvent.ended` records belongs to the earlier user.
         if !recorder.isUser(userID) { endSession() }
         let signed = token.map { SignedToken($0) }
         let (_, isAnother, revision) = recorder.setUser(userID) { isAnother in
@@ -273,7 +273,7 @@ public final class CountersignClient: Sendable {
     }
 
     /// Sets the closure called for each authentication failure; nil removes it. Called on a thread of the SDK, as
-    /// often as `authenticationFailures` reports.
+    /// often as `authenticationFailures` reports. An earlier unresolved failure is reported during this call.
     public func onAuthenticationFailure(_ handler: (@Sendable (AuthenticationFailure) -> Void)?) {
         pipeline.engine.failures.setHandler(handler)
     }

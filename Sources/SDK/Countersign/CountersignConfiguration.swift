@@ -9,8 +9,8 @@ public struct CountersignConfiguration: Sendable {
     /// Distinguishes clients of one app, each with its own queue. Letters, digits, `-`, `_` and, not first, `.`.
     public var instanceName: String = "default"
     /// The parent of the directories of all instances. Nil for a directory of this app and write key, below
-    /// `Countersign` in the user's Application Support directory (on Linux `$XDG_DATA_HOME` or `~/.local/share`). Do
-    /// not use an app group's container on iOS: the system ends a process suspended while it holds a lock there.
+    /// `Countersign` in the user's Application Support directory (on Linux `$XDG_DATA_HOME` or `~/.local/share`). An
+    /// app group's container is invalid, because iOS ends a process that is suspended while it holds a lock there.
     public var dataDirectory: URL?
     /// The limits of the queue.
     public var limits = QueueLimits()
@@ -94,6 +94,6 @@ extension CountersignConfiguration {
 
     func makeTokenStore() -> any TokenStore { folder.makeTokenStore(tokenStore, log: log) }
 
-    /// The first access moves data of an earlier version to this directory.
+    /// The first access copies an opt-out that the user has made under another write key of the app.
     package var instanceDirectory: URL { folder.directory }
 }

@@ -12,7 +12,7 @@ enum Clients {
     }
 
     private static let state = Lock(State())
-    /// The process that opened the first client. A forked child lacks its threads, and may inherit a locked `state`.
+    /// The process of the first access. A forked child lacks its threads, and may inherit a locked `state`.
     private static let process = getpid()
 
     /// On failure returns nil and an error, freed by the caller.

@@ -52,7 +52,7 @@ final class Session: Sendable {
     func answer(_ number: UInt64, _ token: String?) { callbacks.provider?.answer(number, token) }
 
     func call(_ method: String, _ arguments: Text?, _ callback: ResultCallback) -> countersign_status {
-        // Another thread may close the session after this call found it. The close would not wait for this call.
+        // Reject a call whose session another thread has closed meanwhile. The close does not wait for such a call.
         let isOpen = state.withLock { state in
             if !state.isClosed { state.pending += 1 }
             return !state.isClosed

@@ -85,7 +85,7 @@ public struct EventConsumer: AsyncSequence, Sendable {
 
         private let request: GatewayRequest
         private let name: String
-        /// Separate connections, so that an acknowledgement never waits for a poll.
+        /// Separate connections. An acknowledgement waits for a poll only over a serial transport of the app.
         private let connections: Result<(polls: GatewayConnection, leases: GatewayConnection), ConsumerError>
         private let returns = LeaseReturns()
         private var unworked = 0

@@ -4,8 +4,8 @@
     internal import CountersignCurl
     internal import Foundation
 
-    /// HTTP through libcurl, over one connection for consecutive requests. Calls wait on a thread outside Swift's
-    /// pool.
+    /// HTTP through libcurl, one request at a time over a reused connection. Concurrent calls wait for each other.
+    /// Blocks a thread outside Swift's pool.
     public final class CurlTransport: HTTPTransport {
         private let queue = DispatchQueue(label: "countersign.transport")
         private let session: CurlSession

@@ -1,6 +1,6 @@
 internal import Foundation
 
-/// Cancels `body` with `timed_out` after some seconds, for network libraries whose own limit restarts with each byte.
+/// Cancels `body` and throws `timed_out` after `seconds`. The limit of `URLSession` itself restarts with each byte.
 func withTimeLimit<Value: Sendable>(
     _ seconds: TimeInterval, clock: any ClientClock = SystemClock(),
     _ body: @escaping @Sendable () async throws(HTTPTransportError) -> Value

@@ -27,8 +27,8 @@
  * `code` is a stable identifier and `detail` is safe to log. Members without a value are left out. Errors and log
  * lines never contain a token, a key or an event.
  *
- * fork. The threads of the library do not exist in a child process. If the parent had a client before the
- * fork, functions in the child return COUNTERSIGN_FORKED, or null and the code `forked`, until the child
+ * fork. The threads of the library do not exist in a child process. If the parent opened a client before the
+ * fork, or tried to, functions in the child return COUNTERSIGN_FORKED, or null and the code `forked`, until the child
  * calls exec. Otherwise the child may open clients as usual. Two processes may use the same queue at the same
  * time; then only one process sends.
  *
@@ -56,7 +56,7 @@ typedef int32_t countersign_status;
 #define COUNTERSIGN_OK 0
 /* The handle is invalid or the client was closed. No callback is called. */
 #define COUNTERSIGN_CLOSED 1
-/* The process was forked after a client was opened. No callback is called. */
+/* The process was forked after its parent opened a client. No callback is called. */
 #define COUNTERSIGN_FORKED 2
 /* The method is missing, or the method or a token is not UTF-8. No callback is called. */
 #define COUNTERSIGN_INVALID 3
@@ -115,8 +115,8 @@ typedef void (*countersign_provider)(void *context, uint64_t number, const char 
  *     "appBuild", "library" (the client's name, "countersign-c")}.
  *   Any other member is an error. The members are documented for CountersignConfiguration.
  * provider: called for tokens; null if the app sets tokens itself.
- * event: receives events; null for no events, with the log on the standard error stream.
- * context: passed to both callbacks; must stay valid until the client is closed.
+ * event: receives events; null for no events, with the log on standard error (Apple platforms: the system's log).
+ * context: passed to both callbacks; must stay valid until countersign_close has called done.
  * error, error_length: on failure, *error receives an error as JSON, to be freed with countersign_free. Both may
  *   be null.
  *
@@ -138,7 +138,7 @@ typedef void (*countersign_provider)(void *context, uint64_t number, const char 
  *                                                       "batches": [{"userId", "events", "delivered", "outcome",
  *                                                       "code"}]}. "ending" is drained when all events were sent,
  *                                                       parked when events wait for a token, interrupted when the
- *                                                       server or the network failed
+ *                                                       server or the network failed; FlushResult.Ending has all
  *   snapshot     {}                                     value: the state of events ("queued", "sent", "quarantined",
  *                                                       ...), and the users waiting for a token ("parked")
  *   startSession, endSession, enterBackground, enterForeground  {}
@@ -177,7 +177,7 @@ countersign_client *countersign_open_signed_user(
  *                                                       with a warning in the log
  *   configure    {"http", "authorization", "persistence"}  changes the given members, also nested ones
  *   sync         {}                                     sends waiting records. value: the accepted records
- *   count, records, removeAll  {}                       apply to waiting records
+ *   count, records, removeAll  {}                       apply to waiting records; removeAll also empties the quarantine
  *   remove       {"uuid"}                               value: false if not found
  *   authorizationState  {}                              value: {"kind", "reason", "retryIn"}
  *   accessToken  {"replacing"}                          value: a token for the app's own requests; replacing: a
@@ -243,7 +243,8 @@ countersign_status countersign_answer(
  * method: a method of the client's mode.
  * arguments: a JSON object; null for an empty one.
  * result: called once if the function returns COUNTERSIGN_OK; may be null. Unknown methods, and invalid or
- *   unknown arguments, are errors with the code `invalid_argument`. A method without arguments ignores given ones.
+ *   unknown arguments, are errors with the code `invalid_argument`, or `invalid_configuration` for members of a
+ *   configuration. A method without arguments ignores given ones.
  * context: passed to result.
  */
 countersign_status countersign_call(

@@ -26,7 +26,7 @@ struct LogOut: Codable, Equatable, Sendable {
     enum TokenOrigin: Sendable {
         case provider
         case app
-        /// The app, after this client began to log out the user.
+        /// The app. A log-out in `user.json` is older than the token.
         case appDuringLogOut
     }
 

@@ -35,7 +35,7 @@ struct SignedUserTokens: Sendable {
         }
     }
 
-    /// Stores a token. A token from the app cancels a log-out. Returns false if the store has failed.
+    /// Stores a token, which may end a log-out (`LogOut.tokenStored`). Returns false if a write has failed.
     func save(_ token: SignedToken, of userID: String, from origin: LogOut.TokenOrigin) async -> Bool {
         await tokens.perform("token could not be stored") { [users] store, storage in
             try Self.store(token, of: userID, from: origin, in: store, storage, users)

@@ -12,7 +12,7 @@ actor UserTokenSource: CredentialSource {
         var provider: TokenProvider?
         var timeout: TimeInterval
         var retry: RetryPolicy
-        /// Concurrent provider calls, all for different users.
+        /// The limit of concurrent provider calls, all for different users.
         var maximumCalls = ProviderThread.isApart ? 4 : 1
     }
 
@@ -350,7 +350,7 @@ actor UserTokenSource: CredentialSource {
 
     private static let timedOut = ServerAnswer.Explanation("provider_timed_out", "the provider took too long")
 
-    /// Handles the result of a provider call, then starts calls for waiting users.
+    /// Handles the result of a provider call. The engine then requests tokens for `waiting` users again.
     private func returned(
         _ call: TokenProviderCall, _ outcome: TokenProviderCall.Outcome, for user: UserKey
     ) async -> [CredentialUpdate] {

@@ -34,7 +34,7 @@ public struct ConsumerError: Error, Sendable, CustomStringConvertible {
         /// The position is ahead of the log: a backup was restored. Use an earlier position.
         public static let positionAhead = Code(rawValue: "position_ahead")
 
-        /// A delivery's signature header field is missing or unreadable. Answer 400.
+        /// A `webhook-…` header field of a delivery is missing or malformed. Answer 400.
         public static let signatureMissing = Code(rawValue: "signature_missing")
         /// No signature matches one of the secrets. Answer 401 and ignore the body.
         public static let signatureInvalid = Code(rawValue: "signature_invalid")

@@ -14,11 +14,11 @@ struct GatewayConnection: Sendable {
 
     /// The maximum length of a response. A page ends with the event that reaches 1 MiB, and this event may be long.
     private static let longestAnswer = 32 * 1_048_576
-    /// Delays of half a second to half a minute, because readers need events soon and a gateway has few readers.
+    /// Delays of at most half a second, later half a minute: readers need events soon, and a gateway has few readers.
     private static let retries = RetryPolicy(baseDelay: 0.5, maximumDelay: 30)
     /// The minimum seconds between two empty responses, because a gateway that is shutting down replies at once.
     private static let leastWait: TimeInterval = 1
-    /// Characters that need no escaping in paths and queries.
+    /// Characters that need no escaping in queries.
     private static let plain = CharacterSet(
         charactersIn: "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")
 
