@@ -1,4 +1,4 @@
-/// The part of Braze's Flutter SDK that SDK Authentication needs. Never run; the README lists the checks.
+/// The part of Braze's Flutter SDK that SDK Authentication needs. Never compiled or run: see the README.
 library;
 
 import 'dart:async';
@@ -17,7 +17,7 @@ class BrazeSdkAuthenticationError {
   /// A code of docs/reference/error-codes.md. 10 to 28 are the same as in Braze; 30 and above are Countersign's own.
   final int code;
 
-  /// The name of `code`.
+  /// The name of `code`, such as `EXPIRED`, or a word such as `token_malformed`.
   final String reason;
 
   /// The signature's user; empty without a user. Compare it with the current user before getting a new signature.
@@ -47,7 +47,8 @@ class BrazePlugin {
 
   void setSdkAuthenticationSignature(String signature) => unawaited(_initialized.setToken(signature));
 
-  /// An unresolved failure is reported again in each session and, if it recurs, at most every five minutes.
+  /// Sets the function called for each failure. An unresolved failure is reported again in each session and, if it
+  /// recurs, at most every five minutes.
   void setBrazeSdkAuthenticationErrorCallback(FutureOr<void> Function(BrazeSdkAuthenticationError error) callback) =>
       _handler = callback;
 

@@ -1,4 +1,4 @@
-/// Delivers events under their user's signed token, each exactly once. Never run; the README lists the checks.
+/// Delivers events under their user's signed token, each exactly once. Never compiled or run: see the README.
 library;
 
 export 'src/clients.dart';

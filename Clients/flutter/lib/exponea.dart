@@ -1,4 +1,4 @@
-/// Configures a client with the names of Bloomreach's Flutter SDK. Never run; the README lists the checks.
+/// Configures a client with the names of Bloomreach's Flutter SDK. Never compiled or run: see the README.
 library;
 
 import 'dart:async';

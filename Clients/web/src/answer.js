@@ -62,7 +62,7 @@ function meaningOf(response, body, count) {
 }
 
 /**
- * The meaning of a response that accepts events; null if its counts do not add up.
+ * The meaning of a response that accepts events; null if it is malformed or its counts do not add up.
  * @param {any} body @param {number} count @returns {Meaning | null}
  */
 function accepted(body, count) {

@@ -14,7 +14,7 @@ let lastSubscription = 0;
 /**
  * @typedef {object} SdkAuthenticationError
  * @property {number} errorCode 10 to 28 as in Braze's table; 30 and above are Countersign's own.
- * @property {string} reason The name of the code, such as `EXPIRED`.
+ * @property {string} reason The name of the code, such as `EXPIRED`, or a word such as `token_malformed`.
  * @property {string | null} userId Compare it with the current user before getting a new signature.
  * @property {string} signature The rejected signature; empty if missing. A credential: never log it.
  * @property {boolean} optional True if the server accepted the events anyway, since the app requires no signatures.
@@ -23,7 +23,7 @@ let lastSubscription = 0;
 /**
  * @param {string} apiKey The app's write key.
  * @param {{ baseUrl: string, enableSdkAuthentication?: boolean, appVersion?: string }} options
- *   `baseUrl`: the gateway's host or URL. `appVersion`: the app's own version.
+ *   `baseUrl`: the gateway's host or URL. `enableSdkAuthentication`: whether signatures are sent; false by default.
  * @param {import('./types.js').Platform} [platform] For tests.
  * @returns {boolean} False if the configuration is invalid; then nothing is recorded.
  */

@@ -206,7 +206,7 @@ export class Countersign {
 
   // Users
 
-  /** The current user, as identified on this page or an earlier one; null without a user. */
+  /** The current user, as identified on this page or an earlier one; null without a user or while the queue opens. */
   get userId() {
     return this.#userId || null;
   }
@@ -242,7 +242,7 @@ export class Countersign {
   }
 
   /**
-   * Sets a new token of the current user. Events that wait for a token are sent at once.
+   * Sets a new token of the current user. Events that wait for a token are sent at once. Ignored without a user.
    * @param {string} token Exactly as the backend made it. @returns {Promise<void>}
    */
   async setToken(token) {
@@ -269,7 +269,7 @@ export class Countersign {
   }
 
   /**
-   * Signs the user out in all tabs: sends the queued events under the user's token, then deletes the token.
+   * Signs the user out: sends the queued events under the user's token, then deletes the token in all tabs.
    * Events that cannot be sent now wait until the user signs in again with a token, on later pages too. Without
    * a token provider, the events of a user who never had a token are sent later, without a token.
    */

@@ -13,7 +13,7 @@ export const noCounts = () => ({
 export const maximumQuarantined = 1000;
 
 /**
- * A store in memory, for browsers without storage and for tests. Events are lost with the page.
+ * A store in memory, for events that cannot be written to disk and for tests. Events are lost with the page.
  *
  * Sequences are negative, so that they never equal sequences of a store on disk.
  */

@@ -19,7 +19,7 @@ const retryInterval = 5;
 export class Queue {
   memory = new MemoryStore(memoryLimits);
   /**
-   * The error of the last failed access to the disk; null after an event was stored on disk.
+   * The error of the last failed write to the disk; null after an event was stored on disk.
    * @type {string | null}
    */
   problem = null;

@@ -42,7 +42,7 @@ export class Sender {
   /** @type {{ isStale: boolean, isAsking: boolean, ending: string | null, isFlush: boolean, patience: number | null } | null} */
   #round = null;
   /**
-   * The events in flight.
+   * The events of the current or next request.
    * @type {UserBatch | null}
    */
   #current = null;
@@ -367,7 +367,7 @@ export class Sender {
   }
 
   /**
-   * Splits the request. Backs off after a server fault or with `Retry-After` (RFC 9110, section 15.5.14).
+   * Splits the request. Backs off after a server fault or with `Retry-After` (RFC 9110, section 10.2.3).
    * @param {UserBatch} current @param {Cause} cause @param {Problem} problem @param {number | null} serverDelay
    * @param {number} now @param {number} fraction
    * @returns {Consequence}

@@ -106,7 +106,7 @@ export interface FlushResult {
   isComplete: boolean;
 }
 
-/** Counters of a queue, over its whole life. */
+/** Counters of a queue: its present content, and totals over its whole life. */
 export interface Counts {
   queued: number; queuedBytes: number; recorded: number; sent: number; duplicates: number; quarantined: number;
   /** Evicted by a limit of the queue or of the quarantine. */

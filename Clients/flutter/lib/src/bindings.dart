@@ -8,7 +8,6 @@ import 'dart:io';
 
 import 'package:ffi/ffi.dart';
 
-/// The opaque type of a handle.
 final class Client extends Opaque {}
 
 /// `countersign_result`.

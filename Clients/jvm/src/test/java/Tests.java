@@ -309,7 +309,6 @@ public final class Tests {
         return found.containsKey("value") ? found.get("value") : "left out";
     }
 
-    /** Returns nested lists. */
     static Object nested(int levels) {
         Object value = 1;
         for (int level = 0; level < levels; level++) value = Collections.singletonList(value);

@@ -48,7 +48,7 @@ public final class Braze {
         return true;
     }
 
-    /** Returns the only instance, which the first call creates. */
+    /** Returns the only instance. The first call creates it. Throws {@link IllegalStateException} if not configured. */
     public static synchronized Braze getInstance(Object context) {
         if (instance == null) instance = new Braze(configuration != null ? configuration : new BrazeConfig.Builder().build());
         return instance;

@@ -15,7 +15,7 @@ public final class BrazeSdkAuthenticationErrorEvent {
         return failure.getCode();
     }
 
-    /** The name of the code, such as {@code EXPIRED}. */
+    /** The name of the code, such as {@code EXPIRED}, or a word such as {@code token_malformed}. */
     public String getErrorReason() {
         return failure.getReason();
     }
