@@ -145,17 +145,18 @@ def has_recovered(load):
 
 
 def fsync(options, rounds):
-    """fsync fails once, or always after some call."""
+    """fsync fails once, several times, or always after some call."""
     on_linux("the model of a failing disk")
     made = Trial(options, "fsync")
     # A start makes about 45 flushes. In fewer than 12 rounds, possibly no flush fails between the first event and the kill.
     rounds, outages, recovered = max(rounds, 12), [], 0
     for number in range(rounds):
-        mode = "once" if number % 2 else "always"
-        outage = Outage(made, number, seconds=0.4, environment={"PF_FAIL_AFTER": str(random.randint(5, 160)), "PF_FAIL_MODE": mode},
-                        is_enough=has_recovered if mode == "once" else has_rejected)
+        # One failed flush, several in succession, or all from some call on.
+        failures = (1, random.randint(2, 20), 1 << 40)[number % 3]
+        outage = Outage(made, number, seconds=0.4, environment={"PF_FAIL_AFTER": str(random.randint(5, 160)), "PF_FAIL_COUNT": str(failures)},
+                        is_enough=has_recovered if failures == 1 else has_rejected)
         outages.append(outage)
-        recovered += mode == "once" and outage.load is not None and has_recovered(outage.load)
+        recovered += failures == 1 and outage.load is not None and has_recovered(outage.load)
     problems = [problem for outage in outages for problem in outage.problems()]
     refused = sum(outage.refused > 0 for outage in outages)
     problems += ["no flush failed while events arrived"] * (not refused) + ["no gateway recovered from one failure"] * (not recovered)

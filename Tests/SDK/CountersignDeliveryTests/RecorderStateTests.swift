@@ -48,9 +48,20 @@ struct RecorderStateTests {
 
     @Test func eventsOverTheMemoryLimitAreOnlyInTheLog() {
         var index = index(3, maximumInMemory: 20)
-        #expect(index.remove([1]).map { $0.event == nil } == [false, true])
+        index.remove([1])
+        #expect(index.appended.map { $0.event == nil } == [false, true])
         index.append(event(4), bytes: 10, maximumInMemory: 20)
         #expect(index.beginCheckpoint().map { $0.event == nil } == [false, true, false])
+    }
+
+    /// A power failure can undo the last transaction of the queue file.
+    @Test func theLastCheckpointIsNotKnownToBeDurable() {
+        var index = index(2)
+        _ = index.beginCheckpoint()
+        #expect(index.endCheckpoint(1, through: 1) == 0)
+        _ = index.beginCheckpoint()
+        #expect(index.endCheckpoint(1, through: 2) == 1)
+        #expect(index.durable == 1 && index.moved == 2)
     }
 
     @Test func theErrorStaysUntilBothOperationsSucceed() {

@@ -78,7 +78,7 @@ enum PowerScenario {
     }
 }
 
-/// D5: fsync fails at a random call, once or from then on.
+/// D5: fsync fails at a random call: once, up to 20 times, or from then on.
 enum FsyncScenario {
     static func run(rounds: Int) async throws -> Bool {
         let workshop = try Workshop()
@@ -94,7 +94,7 @@ enum FsyncScenario {
                 environment: [
                     "LD_PRELOAD": library, "PF_DIR": disk.path, "PF_IMG": image.path,
                     "PF_FAIL_AFTER": "\(Int.random(in: 1...120, using: &dice))",
-                    "PF_FAIL_MODE": round.isMultiple(of: 2) ? "once" : "always",
+                    "PF_FAIL_COUNT": "\([1, Int.random(in: 2...20, using: &dice), Int.max][round % 3])",
                 ])
             device.waitUntilExit()
             try workshop.drain(image)

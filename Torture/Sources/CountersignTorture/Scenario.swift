@@ -47,7 +47,7 @@ struct Scenario: Sendable {
         Scenario(name: "I3", summary: "a process signs out while another is stopped", rounds: 100) {
             try await IdentityScenario.stopped(rounds: $0)
         },
-        Scenario(name: "I4", summary: "every fsync fails while the user changes", rounds: 100) {
+        Scenario(name: "I4", summary: "fsync fails while the user changes", rounds: 100) {
             try await IdentityScenario.fsync(rounds: $0)
         },
         Scenario(name: "D14", summary: "four processes share a queue", rounds: 10) {

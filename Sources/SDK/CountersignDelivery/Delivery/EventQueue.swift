@@ -137,9 +137,11 @@ final class EventQueue {
         try setting(Self.checkpointPrefix + log).flatMap { Int64($0) } ?? 0
     }
 
-    func deleteStaleCheckpoints(of directory: URL) throws {
+    /// Deletes the checkpoints of logs that have no files, except that of the log `own`, which may get new files.
+    func deleteStaleCheckpoints(of directory: URL, except own: String) throws {
         func staleCheckpoints() throws -> [String] {
-            let kept = Set(try WriteAheadLog.all(in: directory).map { Self.checkpointPrefix + $0.id })
+            let logs = try WriteAheadLog.all(in: directory).map(\.id) + [own]
+            let kept = Set(logs.map { Self.checkpointPrefix + $0 })
             return try connection.all(
                 "SELECT name FROM setting WHERE name LIKE '\(Self.checkpointPrefix)%'"
             ) { row throws(SQLiteError) in row.text(0) }.filter { !kept.contains($0) }

@@ -7,13 +7,15 @@ struct LogIndex {
         let event: RenderedEvent?
     }
 
-    private var appended: [Entry] = []
+    private(set) var appended: [Entry] = []
     /// The events of the running checkpoint. Separate from `appended`, because the writer appends during a checkpoint.
     private var moving: [Entry] = []
     private(set) var bytes = 0
     private var bytesInMemory = 0
+    /// The sequence number of the last event in the queue file.
+    private(set) var moved: Int64 = 0
     /// Highest sequence number known to be durable in the queue file.
-    private var durable: Int64 = 0
+    private(set) var durable: Int64 = 0
 
     var count: Int { moving.count + appended.count }
 
@@ -38,7 +40,8 @@ struct LogIndex {
         release(moved)
         appended = Array(moving.dropFirst(moved.count)) + appended
         moving = []
-        defer { durable = last }
+        durable = self.moved
+        self.moved = last
         return durable
     }
 
@@ -47,16 +50,14 @@ struct LogIndex {
         moving = []
     }
 
-    /// Returns the remaining events.
-    mutating func remove(_ sequences: Set<Int64>) -> [Entry] {
+    mutating func remove(_ sequences: Set<Int64>) {
         release(appended.filter { sequences.contains($0.sequence) })
         appended.removeAll { sequences.contains($0.sequence) }
-        return appended
     }
 
     mutating func removeAll() -> Int {
         let count = count
-        self = LogIndex(durable: durable)
+        self = LogIndex(moved: moved, durable: durable)
         return count
     }
 

@@ -55,24 +55,36 @@ extension Recorder {
         return entries.compactMap { $0.event ?? read[$0.sequence] }
     }
 
-    /// Moves all events into the queue file and makes them durable, because the log has failed. If that fails too,
-    /// writes a new log without the events of `completions`.
+    /// Makes all events durable in the queue file or in a new log, because a flush has failed. If that fails too, the
+    /// events of `completions` are not sent by this client. The next client may send them.
     func replaceLog(_ completions: [PendingCompletion], _ storage: Storage) {
-        var failure: CountersignError?
-        if (try? storage.checkpoint()) != nil, storage.makeDurable(), isIdentityDurable() {
-            writing.withLock {
-                if state.withLock(\.logged.count) == 0 { log.restart() }
-            }
-        } else {
-            failure = CountersignError(.notStored, "the disk failed")
-            // Keeps sequence numbers, because the queue file may have the events of a transaction that failed.
-            writing.withLock {
-                let sequences = Set(completions.map(\.sequence))
-                let kept = state.withLock { $0.logged.remove(sequences) }
-                log.restart(keeping: (try? events(of: kept)) ?? kept.compactMap(\.event))
+        let isDurable = isIdentityDurable() && (areAllInQueue(storage) || restartLog())
+        if !isDurable { state.withLock { $0.logged.remove(Set(completions.map(\.sequence))) } }
+        let failure = CountersignError(.notStored, "the disk failed")
+        for pending in completions { pending.completion(isDurable ? pending.result : .failure(failure)) }
+    }
+
+    private func areAllInQueue(_ storage: Storage) -> Bool {
+        guard (try? storage.checkpoint()) != nil, storage.makeDurable() else { return false }
+        writing.withLock {
+            if state.withLock(\.logged.count) == 0 { log.restart() }
+        }
+        return true
+    }
+
+    /// Writes a new log of all events that are not known to be durable in the queue file.
+    private func restartLog() -> Bool {
+        writing.withLock {
+            let logged = state.withLock(\.logged)
+            do {
+                let moved =
+                    logged.moved > logged.durable ? try log.events(in: logged.durable + 1...logged.moved) : []
+                let waiting = try events(of: logged.appended)
+                return waiting.count == logged.appended.count && log.restart(keeping: moved + waiting)
+            } catch {
+                return false
             }
         }
-        for pending in completions { pending.completion(failure.map { .failure($0) } ?? pending.result) }
     }
 
     private func isIdentityDurable() -> Bool {

@@ -237,7 +237,7 @@ package final class Storage: @unchecked Sendable {
             }
         }
         do {
-            try queue.deleteStaleCheckpoints(of: directory)
+            try queue.deleteStaleCheckpoints(of: directory, except: holder.id)
         } catch let error as SQLiteError where error.isFull {
             // Stale checkpoints need little space and are deleted later.
         }

@@ -22,15 +22,18 @@ package final class WriteAheadLog: @unchecked Sendable {
     private struct State {
         var slots: [Slot] = []
         var active = 0
+        /// The number in the first file's name. Each restart uses new names.
+        var firstNumber = 0
         /// True until the directory entries of new files are flushed.
         var mustSyncDirectory = false
-        /// The number of calls of `restart()` and `remove()`. A flush that began earlier does not cover new files.
+        /// The number of restarts and calls of `remove()`. A flush that began earlier does not cover new files.
         var generation = 0
         /// True after a failed flush. The system drops pages that it could not write, so another flush would wrongly
         /// succeed.
         var hasFailed = false
     }
 
+    private static let fileCount = 3
     let id: String
     private let directory: URL
     private let makeDurable: @Sendable (_ descriptor: Int32) -> Bool
@@ -93,7 +96,8 @@ package final class WriteAheadLog: @unchecked Sendable {
         }
     }
 
-    /// Makes appended events durable. After a failed flush every call throws until `restart()` or `remove()`.
+    /// Makes appended events durable. After a failed flush every call throws until a successful `restart(keeping:)`, or
+    /// `remove()`.
     func synchronize() throws {
         // Repeat if the log was restarted meanwhile, because the events may be in the new files only.
         while try synchronizeFiles() == false {}
@@ -101,33 +105,45 @@ package final class WriteAheadLog: @unchecked Sendable {
 
     /// Returns false if the log was restarted meanwhile.
     private func synchronizeFiles() throws -> Bool {
-        let (slots, mustSyncDirectory, generation, hasFailed) = restarting.withLock {
-            state.withLock { state in
-                let slots = state.slots.filter(\.mustSync)
-                let mustSyncDirectory = state.mustSyncDirectory
-                for index in state.slots.indices { state.slots[index].mustSync = false }
-                state.mustSyncDirectory = false
-                return (slots, mustSyncDirectory, state.generation, state.hasFailed)
-            }
-        }
-        guard !hasFailed else { throw CountersignError(.notStored, "an earlier flush to disk failed") }
-        var failed: (any Error)?
-        for slot in slots where !makeDurable(slot.file.descriptor) {
-            failed = CountersignError.failed("fdatasync", slot.path)
-            break
-        }
-        if failed == nil, mustSyncDirectory {
-            let code = synchronizeFile(directory.path)
-            if code != 0 { failed = CountersignError.failed("fsync", directory.path, code) }
-        }
+        let flush = restarting.withLock { beginFlush() }
+        let result = Result { try run(flush) }
         return try restarting.withLock {
             try state.withLock { state in
-                guard state.generation == generation else { return false }
-                guard let failed else { return true }
+                guard state.generation == flush.generation else { return false }
+                guard case .failure(let error) = result else { return true }
                 state.hasFailed = true
-                throw failed
+                throw error
             }
         }
+    }
+
+    private struct Flush {
+        let slots: [Slot]
+        let mustSyncDirectory: Bool
+        let generation: Int
+        let hasFailed: Bool
+    }
+
+    private func beginFlush() -> Flush {
+        state.withLock { state in
+            defer {
+                for index in state.slots.indices { state.slots[index].mustSync = false }
+                state.mustSyncDirectory = false
+            }
+            return Flush(
+                slots: state.slots.filter(\.mustSync), mustSyncDirectory: state.mustSyncDirectory,
+                generation: state.generation, hasFailed: state.hasFailed)
+        }
+    }
+
+    private func run(_ flush: Flush) throws {
+        guard !flush.hasFailed else { throw CountersignError(.notStored, "an earlier flush to disk failed") }
+        for slot in flush.slots where !makeDurable(slot.file.descriptor) {
+            throw CountersignError.failed("fdatasync", slot.path)
+        }
+        guard flush.mustSyncDirectory else { return }
+        let code = synchronizeFile(directory.path)
+        if code != 0 { throw CountersignError.failed("fsync", directory.path, code) }
     }
 
     package static func makeDurable(_ descriptor: Int32) -> Bool {
@@ -169,21 +185,34 @@ package final class WriteAheadLog: @unchecked Sendable {
         }
     }
 
-    /// Starts again with empty files and writes `events` there. Keeps their sequence numbers, because the queue file
-    /// may already have these events. If writing fails, `synchronize()` throws until the next `restart` or `remove`.
-    func restart(keeping events: [RenderedEvent] = []) {
+    /// Moves to new files that have only `events`, with their present sequence numbers, because the queue file may have
+    /// these events. Deletes the former files once `events` are durable. Otherwise keeps the former files in use and
+    /// returns false.
+    @discardableResult
+    func restart(keeping events: [RenderedEvent] = []) -> Bool {
         restarting.withLock {
-            emptying.withLock {
+            let former = emptying.withLock {
                 state.withLock { state in
-                    for slot in state.slots where slot.size > 0 { _ = empty(slot.file.descriptor) }
-                    state = State(generation: state.generation + 1)
+                    defer {
+                        state = State(
+                            firstNumber: state.firstNumber + Self.fileCount, generation: state.generation + 1)
+                    }
+                    return state
                 }
             }
             do {
                 try append(numbered: events)
+                try run(beginFlush())
             } catch {
-                state.withLock { $0.hasFailed = true }
+                state.withLock { state in
+                    for slot in state.slots { unlink(slot.path) }
+                    state = former
+                    state.hasFailed = true
+                }
+                return false
             }
+            for slot in former.slots { unlink(slot.path) }
+            return true
         }
     }
 
@@ -193,7 +222,7 @@ package final class WriteAheadLog: @unchecked Sendable {
             emptying.withLock {
                 state.withLock { state in
                     for slot in state.slots { unlink(slot.path) }
-                    state = State(generation: state.generation + 1)
+                    state = State(firstNumber: state.firstNumber, generation: state.generation + 1)
                 }
             }
         }
@@ -211,7 +240,8 @@ package final class WriteAheadLog: @unchecked Sendable {
         emptying.lock()
         defer { emptying.unlock() }
         try FileProtection.makeDirectory(directory)
-        let made = try (0..<3).map { number in
+        let firstNumber = state.withLock(\.firstNumber)
+        let made = try (firstNumber..<firstNumber + Self.fileCount).map { number in
             let path = directory.appendingPathComponent(
                 "\(Self.prefix)\(id)-\(getpid())-\(number)\(Self.suffix)"
             ).path
@@ -225,8 +255,8 @@ package final class WriteAheadLog: @unchecked Sendable {
         let active = made.firstIndex { $0.size == 0 } ?? 0
         state.withLock {
             $0 = State(
-                slots: made, active: active, mustSyncDirectory: true, generation: $0.generation,
-                hasFailed: $0.hasFailed)
+                slots: made, active: active, firstNumber: firstNumber, mustSyncDirectory: true,
+                generation: $0.generation, hasFailed: $0.hasFailed)
         }
     }
 }
