@@ -58,11 +58,11 @@ extension Invocation {
         let candidates: [(server: String?, profile: String?, hasData: Bool)] = [
             (
                 flagValues[Flag.server.name]?.last, flagValues[Flag.profile.name]?.last,
-                flagValues[Flag.data.name] != nil || flagValues[Flag.database.name] != nil
+                Flag.location.contains { flagValues[$0.name] != nil }
             ),
             (
                 io.variable("COUNTERSIGN_SERVER"), io.variable("COUNTERSIGN_PROFILE"),
-                io.variable("COUNTERSIGN_DATA") != nil || io.variable("COUNTERSIGN_DATABASE") != nil
+                Flag.location.contains { $0.environment.flatMap(io.variable) != nil }
             ),
         ]
         for candidate in candidates {

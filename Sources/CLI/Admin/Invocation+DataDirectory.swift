@@ -15,7 +15,10 @@ extension Flag {
     static let databasePasswordFile = SettingTable.databasePasswordFile.flag
     static let tokenKeyFile = SettingTable.tokenKeyFile.flag
 
-    static let local = [data, database, databasePasswordFile, tokenKeyFile]
+    /// The flags that select a gateway's data. The other flags of ``local`` only say how to open a database.
+    static let location = [data, database]
+
+    static let local = location + [databasePasswordFile, tokenKeyFile]
 
     /// JSON output. A command with this flag also has ``output``.
     static let json = Flag(

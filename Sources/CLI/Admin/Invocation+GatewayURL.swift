@@ -23,7 +23,7 @@ extension Invocation {
     /// The gateway to use. In order of precedence: `--profile`; `--server` or the gateway of `--data`; the
     /// environment; the profile in use; the gateway that runs on the account's data directory.
     func destination() throws -> (url: URL, profile: Profile?) {
-        let flags: [Flag] = [.url] + Flag.local
+        let flags: [Flag] = [.url] + Flag.location
         if let name = flagValues[Flag.profile.name]?.last {
             guard flags.allSatisfy({ flagValues[$0.name] == nil }) else {
                 throw CommandError(
@@ -42,7 +42,7 @@ extension Invocation {
                 return (try Self.gatewayURL(profile.server), profile)
             }
         }
-        let isLocal = Flag.local.contains { flagValues[$0.name] != nil }
+        let isLocal = Flag.location.contains { flagValues[$0.name] != nil }
         let server = isLocal ? flagValues[Flag.url.name]?.last : try value(of: .url)
         return (try Self.gatewayURL(server ?? storageLocation().requireRunningGateway().url), nil)
     }

@@ -60,6 +60,11 @@ struct SendCommandTests {
         let file = try folder.write("{\"event\":\"a\",\"userId\":\"u\"}\n", to: "events.ndjson")
         let io = RecordedIO(environment: environment)
         #expect(await io.run("send", file) == .done, "\(io.talk)")
+        // These variables select no gateway.
+        for name in ["COUNTERSIGN_TOKEN_KEY_FILE", "COUNTERSIGN_DATABASE_PASSWORD_FILE"] {
+            let io = RecordedIO(environment: environment.merging([name: authority]) { $1 })
+            #expect(await io.run("send", file) == .done, "\(name): \(io.talk)")
+        }
         let local = RecordedIO(environment: environment.merging(["COUNTERSIGN_URL": url]) { $1 })
         #expect(await local.run("send", file, "--data", folder.path + "/none") == .unavailable)
         try FileManager.default.removeItem(atPath: authority)
