@@ -48,9 +48,13 @@ extension Doctor {
         let descriptor = socket(address.ai_family, address.ai_socktype, 0)
         guard descriptor >= 0 else { return errno }
         defer { close(descriptor) }
-        // The gateway's listener also sets this option. It ignores connections in TIME_WAIT.
+        // The gateway's listener also sets these options. The first ignores connections in TIME_WAIT.
         var yes: Int32 = 1
-        setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &yes, socklen_t(MemoryLayout<Int32>.size))
+        let size = socklen_t(MemoryLayout<Int32>.size)
+        setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &yes, size)
+        if address.ai_family == AF_INET6 {
+            setsockopt(descriptor, Int32(IPPROTO_IPV6), IPV6_V6ONLY, &yes, size)
+        }
         return bind(descriptor, address.ai_addr, address.ai_addrlen) == 0 ? 0 : errno
     }
 }

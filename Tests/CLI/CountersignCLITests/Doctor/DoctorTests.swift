@@ -118,6 +118,9 @@ struct DoctorTests {
         #expect(code == .failed)
         #expect(text.contains("FAIL  port: another process has 127.0.0.1:\(other.gateway.port)"))
         let port = other.gateway.port
+        // The gateway's IPv6 listener does not accept IPv4 connections.
+        let (_, both) = await run(["COUNTERSIGN_HOST": "::", "COUNTERSIGN_PORT": String(port)])
+        #expect(both.contains("ok    port: [::]:\(port) is free"), "\(both)")
         other.gateway.stop()
         #expect(
             await run(["COUNTERSIGN_PORT": String(port)]).1.contains("ok    port: 127.0.0.1:\(port) is free"))
