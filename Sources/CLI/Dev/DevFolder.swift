@@ -70,15 +70,21 @@ struct DevFolder: Sendable {
         let admin = try admin()
         let known = try await admin.get("apps", Self.appID).body["origins"].elements.compactMap(\.text)
         let file = path + "/origins.json"
-        let before = FileManager.default.contents(atPath: file).flatMap { JSONValue(parsing: [UInt8]($0)) }?
-            .elements.compactMap(\.text)
-        let others = known.filter { before?.contains($0) != true }
+        let before =
+            FileManager.default.contents(atPath: file).flatMap { JSONValue(parsing: [UInt8]($0)) }?
+            .elements.compactMap(\.text) ?? []
+        let others = known.filter { !before.contains($0) }
         let own = origins.filter { !others.contains($0) }
         guard others + own != known else { return }
+        func record(_ origins: [String]) throws {
+            let text = JSONValue.array(origins.map { .string($0) }).bytes
+            try Data(text).write(to: URL(fileURLWithPath: file), options: .atomic)
+        }
+        // Until the change succeeds, the app may have the origins of either run.
+        try record(before + own)
         _ = try await admin.patch(
             "apps", Self.appID, body: ["origins": .array((others + own).map { .string($0) })])
-        let text = JSONValue.array(own.map { .string($0) }).bytes
-        try Data(text).write(to: URL(fileURLWithPath: file), options: .atomic)
+        try record(own)
     }
 
     /// Opens a dashboard session. Returns the token for its cookie.

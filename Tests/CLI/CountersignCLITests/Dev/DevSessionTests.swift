@@ -115,6 +115,26 @@ struct DevSessionTests {
         #expect(try await origins() == before + [own, "http://127.0.0.1:50003"])
     }
 
+    @Test func originsOfAnInterruptedRunAreRemoved() async throws {
+        try makeFolder()
+        let folder = try await DevFolder(path: path)
+        func origins() async throws -> [String] {
+            try await folder.admin().get("apps", "dev").body["origins"].elements.compactMap(\.text)
+        }
+        let before = try await origins()
+        // A directory in place of the record: the run stops before it changes the app.
+        let record = path + "/origins.json"
+        try FileManager.default.createDirectory(atPath: record, withIntermediateDirectories: false)
+        await #expect(throws: (any Error).self) { try await folder.allow(["http://localhost:50001"]) }
+        #expect(try await origins() == before)
+        try FileManager.default.removeItem(atPath: record)
+        // A run that stops after its record does not make the previous run's origins the developer's.
+        try await folder.allow(["http://localhost:50001"])
+        await #expect(throws: CommandError.self) { try await folder.allow(["not an origin"]) }
+        try await folder.allow(["http://localhost:50002"])
+        #expect(try await origins() == before + ["http://localhost:50002"])
+    }
+
     @Test func requestsWithAnotherHostOrOriginAreRejected() async throws {
         let session = try await start()
         let foreign = try get(session, "/token", "user=ada", origin: "https://shop.example")
