@@ -94,6 +94,21 @@ extension StorageConformance {
             "another message id finds nothing")
     }
 
+    static func anEventIsFoundByAnOldMessageID(_ storage: any Storage) throws {
+        let store = try storage.openEvents(EventStoreOptions(pendingBytes: 1 << 20))
+        defer { store.close() }
+        let now = Milliseconds(Date()).count
+        // A UUIDv7 dated 100 days before the receipt of the event.
+        let time = String(now - 100 * 86_400_000, radix: 16)
+        let id = "0\(time.prefix(7))-\(time.suffix(4))-7000-8000-000000000001"
+        _ = try append([event(id, user: "ada")], receivedMilliseconds: now, to: store)
+        var query = EventQuery(appID: "shop")
+        query.messageID = id
+        try expect(
+            try storage.log.newest(query, before: nil, limit: 9).events.map(\.messageID) == [id],
+            "a message id with an old date finds the event")
+    }
+
     static func contentIdentifiesEvents(_ storage: any Storage) throws {
         let store = try storage.openEvents(EventStoreOptions(pendingBytes: 1 << 20))
         defer { store.close() }

@@ -61,6 +61,9 @@ package struct StorageConformance: Sendable, CustomStringConvertible {
             StorageConformance(
                 description: "an event is read as it was stored", body: eventsAreReadAsStored),
             StorageConformance(
+                description: "an event is found by a message id with an old date",
+                body: anEventIsFoundByAnOldMessageID),
+            StorageConformance(
                 description: "an event identified by its content is stored once for each user",
                 body: contentIdentifiesEvents),
             StorageConformance(

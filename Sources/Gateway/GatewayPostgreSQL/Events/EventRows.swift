@@ -93,7 +93,7 @@ struct EventRows {
         conditions.look("day <= ?", query.toMilliseconds.map { .integer(day(of: $0)) })
         if let verdict = query.verdict { conditions.matching.append(condition(verdict)) }
         if let claim = query.claim { conditions.matching.append(condition(claim, &conditions.values)) }
-        if let id = query.messageID { conditions.add(messageID: id, at: now) }
+        if let id = query.messageID { try conditions.add(messageID: id, at: now, connection) }
         let end: Int64?
         var found: EventRange
         switch range {
@@ -179,14 +179,18 @@ private struct EventConditions {
         return condition[..<mark.lowerBound] + "?\(values.count)" + condition[mark.upperBound...]
     }
 
-    /// Adds a condition for a message id. The daily partitions of `message_id` with old dates were dropped. For an id
-    /// with an old date, the condition selects events received from one day before to 46 days after that date.
-    mutating func add(messageID id: String, at now: Date) {
+    /// Adds a condition for a message id. The daily partitions of `message_id` with old dates were dropped, but the
+    /// default partition has the ids that were that old on receipt. For any other id with an old date, the condition
+    /// selects events received from one day before to 46 days after that date.
+    mutating func add(messageID id: String, at now: Date, _ connection: PostgreSQLConnection) throws {
         let bucket = Int64(MessageKey.bucket(of: id))
         let today = Milliseconds(now).count / 86_400_000
         let days = Int64(EventPartitions.idDays)
         match("message_id = ?", .text(id))
-        if bucket >= 0 && bucket < today - days + 1 {
+        let sql = "SELECT 1 FROM message_id WHERE bucket = ?1 AND app_id = ?2 AND id = ?3 LIMIT 1"
+        if bucket >= 0, bucket < today - days + 1,
+            try connection.first(sql, .integer(bucket), values[0], .text(id), row: { $0.int(0) }) == nil
+        {
             look("day >= ?", .integer(bucket - 1))
             look("day <= ?", .integer(bucket + days + 1))
         } else {
