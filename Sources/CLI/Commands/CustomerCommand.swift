@@ -39,8 +39,9 @@ enum CustomerCommand {
     private static let delete = Command(
         "customer delete", summary: "Delete a person's profile, events and sessions",
         details: """
-            For a request under the GDPR, article 17: the profile, the user's events, those that the profile's devices sent
-            anonymously, samples of failed requests, App Inbox messages to that person, and sessions. It cannot be undone.
+            For a request under the GDPR, article 17: the profile, the user's events, those that devices listed by
+            `countersign customer show` (the newest 64) sent anonymously, samples of failed requests, App Inbox messages
+            to that person, and sessions. It cannot be undone.
             Backups and the audit log's earlier entries keep what they have; the deletion itself is audited under the
             pseudonym. Events that the app still sends are stored again.
             """,

@@ -44,8 +44,9 @@ package protocol CustomerRecordStore: Sendable {
     /// The ids of the apps that have at least one customer profile.
     func apps() throws(GatewayError) -> BytewiseSet
 
-    /// Deletes the person's data, including events that the profile's devices sent before the user signed in. Repeat
-    /// the call after an error, and for events that are stored during the call.
+    /// Deletes the person's data, including events that the profile's devices sent before the user signed in. Does not
+    /// delete the events of a device whose id was replaced (``CustomerWriter/maximumSoftIDs``). Repeat the call after
+    /// an error, and for events that are stored during the call.
     func delete(_ identifier: CustomerIdentifier, in appID: String) throws(GatewayError) -> CustomerDeletion
 }
 

@@ -9,7 +9,8 @@ internal import GatewayModel
 /// customers without a hard id. They are attached to the customer of a hard id in the same request. In a
 /// merge, the newer value of a property wins and the older customer remains.
 struct CustomerWriter {
-    /// The maximum number of soft ids of one name. A further id replaces the oldest.
+    /// The maximum number of soft ids of one name. A further id replaces the oldest. The anonymous events of a
+    /// replaced id are not deleted with the customer.
     static let maximumSoftIDs: Int64 = 64
 
     /// The maximum number of soft ids of all names together.
