@@ -8,6 +8,9 @@ extension StorageConformance {
         StorageConformance(
             description: "a consumer reads each event once, from its start position", body: consumersRead),
         StorageConformance(
+            description: "a consumer starts at a time that follows many events",
+            body: aTimeIsFoundBehindManyEvents),
+        StorageConformance(
             description: "leased events are not leased again until the lease ends", body: leasesAreExclusive),
         StorageConformance(
             description: "a user's events stay in order with any number of partitions",
@@ -60,6 +63,22 @@ extension StorageConformance {
     }
 
     // MARK: -
+
+    private static func aTimeIsFoundBehindManyEvents(_ storage: any Storage) throws {
+        let store = try open(storage)
+        defer { store.close() }
+        let consumers = storage.openConsumers(with: store, now: Clock().now)
+        // More events of the last minute before the start than a page examines.
+        for batch in 0..<11 {
+            _ = try append(
+                (0..<1_000).map { event("\(batch)-\($0)", user: "ada") }, receivedMilliseconds: 970_000,
+                to: store)
+        }
+        _ = try append([event("last", user: "ada")], receivedMilliseconds: 1_000_000, to: store)
+        let id = EventConsumerID(appID: "shop", name: "time")
+        let made = try consumers.create(id, EventConsumerSettings(), from: .time(1_000_000))
+        try expect(made.lag == 1, "the lag is \(made.lag)")
+    }
 
     private static func consumersRead(_ storage: any Storage) throws {
         let store = try open(storage)

@@ -25,7 +25,7 @@ package protocol ConsumerEngine: Sendable {
     func head(_ connection: Connection) throws -> Int64
 
     /// The sequence number before the first event received at or after a time. The search may skip events through
-    /// `floor`. The number is lower if the search ends after ``EventPage/mostLooked`` events.
+    /// `floor`. The number is lower if the search ends after its limit of events.
     func sequence(
         before milliseconds: Int64, of appID: String, after floor: Int64, _ connection: Connection
     ) throws -> Int64

@@ -3,8 +3,6 @@ internal import CountersignSQLite
 internal import GatewayModel
 
 extension SQLiteEventLog {
-    private static let sequencesPerStep = 256
-
     func positions() throws(GatewayError) -> EventPositions {
         try snapshot { sqlite, log in EventPositions(logID: log.id, head: try log.head(sqlite)) }
     }
@@ -34,9 +32,9 @@ extension SQLiteEventLog {
         return range
     }
 
-    /// The sequence number before the first event received at or after a time; lower if the search ends after
-    /// ``EventPage/mostLooked`` events. The search starts a minute before the time. The order of events may differ from
-    /// the times of receipt, because clocks are set back and requests take time.
+    /// The sequence number before the first event received at or after a time; lower if the search ends after its
+    /// limit of events. The search starts a minute before the time. The order of events may differ from the times of
+    /// receipt, because clocks are set back and requests take time.
     func sequence(
         before milliseconds: Int64, of appID: String, after floor: Int64, _ sqlite: SQLiteConnection,
         _ log: EventLogState
@@ -59,18 +57,13 @@ extension SQLiteEventLog {
             }
             if let time, time < milliseconds - 60_000 { low = middle + 1 } else { high = middle }
         }
-        var looked = 0
-        while looked < EventPage.mostLooked {
-            let sequences = try index.sequences(
-                of: .app, in: appID, .after(low), limit: Self.sequencesPerStep)
-            for sequence in sequences {
-                if let time = try received(sequence), time >= milliseconds { return sequence - 1 }
-                low = sequence
-                looked += 1
-            }
-            if sequences.count < Self.sequencesPerStep { return max(low, head) }
-        }
-        return low
+        var query = EventQuery(appID: appID)
+        query.fromMilliseconds = milliseconds
+        // The scan skips ranges of earlier events. A few incomplete ranges are searched.
+        query.mostLooked = 3 * EventPage.mostLooked
+        let range = try scan(query, .after(low), through: head, limit: 1, sqlite, log)
+        if let event = range.events.first { return event.sequence - 1 }
+        return range.hasMore ? range.reached : max(range.reached, head)
     }
 
     func index(_ sqlite: SQLiteConnection) throws -> EventIndexReader {
