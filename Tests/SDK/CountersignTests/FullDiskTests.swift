@@ -196,6 +196,29 @@ import TestSupport
             #expect(bench.gateway.events == (0..<5).map { "\($0)" })
         }
 
+        @Test(arguments: [false, true])
+        func awaitedEventsFailBehindManyOtherEvents(isClosed: Bool) async throws {
+            let (bench, client, directory) = try await open()
+            try FullDisk.removeReserve(directory)
+            let recorder = client.pipeline.recorder
+            let results = Lock([Result<String, CountersignError>]())
+            func record() {
+                let event = Event(.track, name: "awaited", payload: [:], dialect: bench.dialect)
+                recorder.record(event) { result in results.withLock { $0.append(result) } }
+            }
+            record()
+            await recorder.drain()
+            // More than closing attempts to write. `track` does not wait after the failed attempt.
+            for _ in 0..<10 * Recorder.batchEvents { client.track("unwritten") }
+            record()
+            if isClosed { await client.close() } else { await recorder.drain() }
+            let codes = results.withLock { $0 }.map { result in
+                if case .failure(let error) = result { error.code.rawValue } else { "stored" }
+            }
+            #expect(codes == ["not_stored", "not_stored"])
+            #expect(recorder.losses.unsaved == (isClosed ? 0 : 10 * Recorder.batchEvents))
+        }
+
         /// Otherwise new events would take the space that deleting needs.
         @Test func recordingWaitsUntilTheReserveIsRestored() async throws {
             let (bench, client, directory) = try await open()

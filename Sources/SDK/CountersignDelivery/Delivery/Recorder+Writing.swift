@@ -37,7 +37,7 @@ extension Recorder {
             if mustSynchronize { synchronizer.async { self.synchronize() } }
             return true
         } catch {
-            retry(state.withLock { $0.unwritten.begin() }, after: error)
+            retry(after: error)
             return false
         }
     }
@@ -111,19 +111,22 @@ extension Recorder {
         if mustCheckpoint { storage.submit { self.checkpoint(by: $0) } }
     }
 
-    /// Drops the events with a completion, which gets the error, and retries the others. Once closed, drops all.
-    private func retry(_ batch: [EventRecord], after error: any Error) {
+    /// Drops all unwritten events that have a completion, and calls it with the error. Retries the others, `batch`
+    /// first. Once closed, drops all.
+    private func retry(_ batch: [EventRecord] = [], after error: any Error) {
         let failure = CountersignError(.notStored, "\(error)")
         let (rejected, mustSchedule) = state.withLock { state in
-            let rejected = state.isClosed ? batch : batch.filter { $0.completion != nil }
+            // The next attempts may fail with the same batch, so later events must not wait for their own attempt.
+            let events = batch + state.unwritten.begin()
+            let rejected = state.isClosed ? events : events.filter { $0.completion != nil }
             state.unwritten.end(rejected)
             state.disk.failed(.log, failure.detail)
             if state.isClosed {
-                state.dropped += batch.count
+                state.dropped += events.count
                 state.jobs.remove(.write)
                 return (rejected, false)
             }
-            state.unwritten.retry(batch.filter { $0.completion == nil })
+            state.unwritten.retry(events.filter { $0.completion == nil })
             // While `.write` is scheduled, `record` does not start the writer. The retry writes new events too.
             state.jobs.insert(.write)
             return (rejected, state.schedule(.retry))
