@@ -263,7 +263,7 @@ public final class CountersignClient: Sendable {
 
     // MARK: Failures
 
-    /// Authentication failures. Starts with the latest one if it is unresolved.
+    /// Authentication failures. Starts with the latest one if it is unresolved. Ends when the client is closed.
     ///
     /// Failures with equal user, token, code, reason and `isOptional` count as one. A failure is reported at once and,
     /// while unresolved, again at each start of a session and at most every five minutes. `occurrences` counts all

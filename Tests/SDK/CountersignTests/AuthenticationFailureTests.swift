@@ -46,4 +46,16 @@ struct AuthenticationFailureTests {
         await client.close()
         #expect(await iterator.next() == nil, "the stream ends with the client")
     }
+
+    /// The test's time limit ends the wait for a stream that does not end.
+    @Test func aStreamOfAClosedClientEnds() async throws {
+        let (bench, client) = try Bench.open()
+        bench.gateway.respond { _ in .tokenProblem(.expired) }
+        client.identify(userID: "ada", token: "a.a.a")
+        await client.flush()
+        await client.close()
+        var codes: [AuthErrorCode] = []
+        for await failure in client.authenticationFailures { codes.append(failure.code) }
+        #expect(codes == [.expired])
+    }
 }

@@ -6,6 +6,7 @@ package final class Broadcast<Value: Sendable>: Sendable {
         var handler: (@Sendable (Value) -> Void)?
         var streams: [Int: AsyncStream<Value>.Continuation] = [:]
         var lastID = 0
+        var isFinished = false
         /// The last value, for late subscribers.
         var last: Value?
     }
@@ -37,13 +38,17 @@ package final class Broadcast<Value: Sendable>: Sendable {
         if let handler, let last { handler(last) }
     }
 
-    /// Begins with the last value, if any, and buffers the newest 64 values.
+    /// Begins with the last value, if any, and buffers the newest 64 values. Ends after `finish()`.
     package func stream() -> AsyncStream<Value> {
         AsyncStream(bufferingPolicy: .bufferingNewest(64)) { continuation in
             let id = state.withLock { state in
                 state.lastID += 1
                 if let last = state.last { continuation.yield(last) }
-                state.streams[state.lastID] = continuation
+                if state.isFinished {
+                    continuation.finish()
+                } else {
+                    state.streams[state.lastID] = continuation
+                }
                 return state.lastID
             }
             continuation.onTermination = { [weak self] _ in
@@ -54,6 +59,7 @@ package final class Broadcast<Value: Sendable>: Sendable {
 
     func finish() {
         let streams = state.withLock { state in
+            state.isFinished = true
             defer { state.streams = [:] }
             return Array(state.streams.values)
         }
