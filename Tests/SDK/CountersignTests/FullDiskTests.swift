@@ -6,6 +6,7 @@ import TestSupport
     import CountersignSQLite
     import CountersignTesting
     import Foundation
+    import SDKTestSupport
     import Testing
 
     @testable import Countersign
@@ -161,6 +162,32 @@ import TestSupport
             snapshot = await client.snapshot()
             #expect((snapshot.queued, snapshot.sent) == (0, 51))
             #expect(bench.gateway.duplicates == 0)
+        }
+
+        @Test func aSnapshotOnAFullDiskCountsRejectedEventsAsQuarantined() async throws {
+            let (bench, client, directory) = try await open()
+            try await client.record("rejected")
+            try await client.record("sent")
+            await client.pipeline.recorder.drain()
+            let rejected = #"[{"index":0,"code":"invalid_event","reason":"scripted"}]"#
+            bench.gateway.respond { _ in
+                .json(200, #"{"success":true,"accepted":0,"duplicates":1,"rejected":\#(rejected)}"#)
+            }
+            try FullDisk.removeReserve(directory)
+            FullDisk.fill(directory)
+            defer { FullDisk.free(directory) }
+            func expectCounts() async {
+                let snapshot = await client.snapshot()
+                #expect((snapshot.queued, snapshot.recorded) == (0, 3))
+                #expect((snapshot.sent, snapshot.quarantined) == (2, 1), "2 includes the identify event")
+                #expect(snapshot.duplicates == 1)
+            }
+            #expect(await client.flush().isComplete)
+            await expectCounts()
+            FullDisk.free(directory)
+            #expect(await client.flush().isComplete)
+            #expect(try await client.pipeline.storage.perform { try $0.value(of: .rows) } == 0)
+            await expectCounts()
         }
 
         @Test func anExistingQueueIsOpenedWithoutAWrite() async throws {

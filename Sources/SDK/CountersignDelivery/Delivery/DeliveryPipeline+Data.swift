@@ -10,25 +10,27 @@ extension DeliveryPipeline {
         snapshot.recorded = losses.logged
         do {
             let counts: [EventQueue.Counter: Int]
-            let undeleted: Int
+            let undeleted: [DeliveryOutcome]
             (counts, undeleted, losses) = try await storage.run { [recorder] storage in
                 try storage.withQueue { queue in
                     (
                         try Dictionary(
                             uniqueKeysWithValues: EventQueue.Counter.allCases.map {
                                 ($0, try queue.value(of: $0))
-                            }), storage.undeletedSequences.count, recorder.losses
+                            }), storage.undeleted, recorder.losses
                     )
                 }
             }
             func count(_ counter: EventQueue.Counter) -> Int { counts[counter] ?? 0 }
+            let delivered = undeleted.reduce(0) { $0 + $1.delivered.count }
+            let rejected = undeleted.reduce(0) { $0 + $1.quarantined.count }
             // Events in the log are on disk and count as queued.
-            snapshot.queued = max(0, count(.rows) - undeleted) + losses.logged
+            snapshot.queued = max(0, count(.rows) - delivered - rejected) + losses.logged
             snapshot.queuedBytes = count(.bytes)
             snapshot.recorded = count(.recorded) + losses.logged
-            snapshot.sent = count(.sent) + undeleted
-            snapshot.duplicates = count(.duplicates)
-            snapshot.quarantined = count(.quarantined)
+            snapshot.sent = count(.sent) + delivered
+            snapshot.duplicates = count(.duplicates) + undeleted.reduce(0) { $0 + $1.duplicates }
+            snapshot.quarantined = count(.quarantined) + rejected
             snapshot.requeued = count(.requeued)
             snapshot.evictedFromQuarantine = count(.evictedFromQuarantine)
             snapshot.evictedByCount = count(.evictedByCount)

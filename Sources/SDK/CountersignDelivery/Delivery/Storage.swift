@@ -36,7 +36,7 @@ package final class Storage: @unchecked Sendable {
     private let reserveLock = NSLock()
     private var isUsingReserve = false
     /// Outcomes, without bodies, that the queue file does not have while the disk is full. Only on the storage thread.
-    private var undeleted: [DeliveryOutcome] = []
+    private(set) var undeleted: [DeliveryOutcome] = []
     /// The sequence numbers of `undeleted`, not to be sent again. Only on the storage thread.
     private(set) var undeletedSequences: Set<Int64> = []
     /// The error that kept some recorded events out of the queue file. Only on the storage thread.
