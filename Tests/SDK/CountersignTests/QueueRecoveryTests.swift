@@ -139,6 +139,33 @@ struct QueueRecoveryTests {
         #expect(bench.gateway.events == ["one", "two"])
     }
 
+    /// Damages the number of free pages, so that only returning them fails
+    /// (https://sqlite.org/fileformat2.html#the_database_header).
+    private func damageFreePages(_ file: URL) throws {
+        var bytes = try Data(contentsOf: file)
+        bytes.replaceSubrange(36..<40, with: [0, 0, 0xFF, 0xFF])
+        try bytes.write(to: file)
+    }
+
+    @Test func aDamagedQueueWithoutEventsKeepsItsDeviceIDAndCounters() async throws {
+        let bench = try Bench()
+        let deviceID = try {
+            let queue = try bench.openQueue()
+            try queue.set(.sent, 7)
+            return try queue.anonymousID()
+        }()
+        try damageFreePages(bench.queueFile)
+        let storage = bench.makeStorage()
+        let (found, sent) = try await storage.perform { queue in
+            try queue.shrink(from: 0)
+            return (try queue.anonymousID(), try queue.value(of: .sent))
+        }
+        #expect(found == deviceID)
+        #expect(sent == 7)
+        await storage.close()
+        #expect(QueueRecovery.asideCount(besides: bench.queueFile.path) == 1)
+    }
+
     private func spoil(_ file: URL, _ damage: Damage, seed: Int, pages: Int) throws {
         var bytes = try Data(contentsOf: file)
         var random = SeededGenerator(seed: UInt64(seed))

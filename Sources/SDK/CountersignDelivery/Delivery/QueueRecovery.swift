@@ -74,7 +74,9 @@ struct QueueRecovery {
             (try? damaged.integer("SELECT count(*) FROM sqlite_master WHERE name = 'event'")) == 1
         else { return false }
         let events = readableEvents(of: damaged)
-        if events.isEmpty, (try? damaged.integer("SELECT seq FROM event")) == nil { return false }
+        if events.isEmpty, (try? damaged.integer("SELECT count(*) FROM event NOT INDEXED")) == nil {
+            return false
+        }
         var counters: [EventQueue.Counter: Int] = [:]
         for counter in EventQueue.Counter.allCases {
             counters[counter] = try? damaged.integer(
