@@ -166,6 +166,25 @@ struct QueueRecoveryTests {
         #expect(QueueRecovery.asideCount(besides: bench.queueFile.path) == 1)
     }
 
+    @Test func anOutcomeIsCountedOnceIfTheFileCannotBeShrunk() async throws {
+        let bench = try Bench()
+        let event = RenderedEvent(messageID: "m", userID: "ada", sessionID: "s", body: Array("{}".utf8))
+        try bench.openQueue().append([event])
+        try damageFreePages(bench.queueFile)
+        let storage = bench.makeStorage()
+        try await storage.run { storage in
+            let events = try storage.withQueue { queue in
+                try queue.claim(ClaimRequest(maximumEvents: 1, maximumBytes: .max))
+            }
+            _ = try storage.apply(DeliveryOutcome(delivered: events, duplicates: 1))
+        }
+        await storage.close()
+        let queue = try bench.openQueue()
+        #expect(try queue.value(of: .sent) == 1)
+        #expect(try queue.value(of: .duplicates) == 1)
+        #expect(QueueRecovery.asideCount(besides: bench.queueFile.path) == 1, "the file was not shrunk")
+    }
+
     private func spoil(_ file: URL, _ damage: Damage, seed: Int, pages: Int) throws {
         var bytes = try Data(contentsOf: file)
         var random = SeededGenerator(seed: UInt64(seed))

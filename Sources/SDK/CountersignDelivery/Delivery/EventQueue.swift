@@ -406,7 +406,6 @@ final class EventQueue {
             }
             try add(.duplicates, outcome.duplicates)
         }
-        if try size().rows == 0 { try shrink(from: 1_000) }
     }
 
     /// Returns free pages to the file system if there are more than `pages`.
@@ -464,7 +463,6 @@ final class EventQueue {
             try add(.wiped, rows)
             try saveSize(Size(rows: 0, bytes: 0))
         }
-        try shrink(from: 1_000)
     }
 
     // MARK: Settings

@@ -270,6 +270,7 @@ package final class Recorder: Sendable {
                 storage.clearDelivered()
             }
         }
+        storage.shrinkEmptyQueue()
         storage.adoptLogs()
     }
 

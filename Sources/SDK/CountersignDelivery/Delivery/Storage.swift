@@ -272,7 +272,7 @@ package final class Storage: @unchecked Sendable {
     @discardableResult
     func deleteDelivered() throws -> Int {
         guard !undeleted.isEmpty else { return 0 }
-        return try withQueue(usesReserve: true) { queue in
+        let evicted = try withQueue(usesReserve: true) { queue in
             let before = try queue.value(of: .evictedFromQuarantine)
             while let next = undeleted.first {
                 try queue.apply(next)
@@ -280,6 +280,16 @@ package final class Storage: @unchecked Sendable {
                 undeletedSequences.subtract(next.sequences)
             }
             return try queue.value(of: .evictedFromQuarantine) - before
+        }
+        shrinkEmptyQueue()
+        return evicted
+    }
+
+    /// Returns free pages to the file system if the queue has no events. An error has no effect on the transaction
+    /// that deleted the events. Only on the storage thread.
+    func shrinkEmptyQueue() {
+        try? withQueue(usesReserve: true, checkpoints: false) { queue in
+            if try queue.value(of: .rows) == 0 { try queue.shrink(from: 1_000) }
         }
     }
 
