@@ -140,8 +140,8 @@ public struct AuthErrorCode: RawRepresentable, Hashable, Sendable, Codable {
             code: .noMatchingPublicKeys, reason: "NO_MATCHING_PUBLIC_KEYS",
             summary: "No public key of the app verifies the token's signature.",
             causes: [
-                "the backend signs with a key that was not added", "the app has no key for this algorithm",
-                "the token was changed on the way",
+                "the backend signs with a key that was not added or was deleted",
+                "the app has no key for this algorithm", "the token was changed on the way",
             ],
             fix: "Add the public half of the key that the backend signs with to this app."),
         Entry(
@@ -183,8 +183,8 @@ public struct AuthErrorCode: RawRepresentable, Hashable, Sendable, Codable {
             fix: "Sign iss with the issuer that is set for this app."),
         Entry(
             code: .revoked, reason: "REVOKED",
-            summary: "The token, its session or its key was revoked.",
-            causes: ["the user was signed out", "an operator revoked the key"],
+            summary: "The token, its session or its OAuth client was revoked.",
+            causes: ["the user was signed out", "an operator deleted the OAuth client"],
             fix: "Sign the user in again and get a new token."),
         Entry(
             code: .userRevoked, reason: "USER_REVOKED",
