@@ -31,7 +31,7 @@ int sqlite3_exec(sqlite3*, const char*, int (*)(void*,int,char**,char**), void*,
 int sqlite3_prepare_v3(sqlite3*, const char*, int, unsigned int, sqlite3_stmt**, const char**) A(12.0);
 sqlite3_backup *sqlite3_backup_init(sqlite3*, const char*, sqlite3*, const char*);
 int sqlite3_backup_step(sqlite3_backup*, int); int sqlite3_backup_finish(sqlite3_backup*);
-const char *sqlite3_errstr(int) A(8.2); const char *sqlite3_errmsg(sqlite3*); int sqlite3_extended_errcode(sqlite3*);
+const char *sqlite3_errstr(int) A(8.2); const char *sqlite3_errmsg(sqlite3*); int sqlite3_extended_errcode(sqlite3*); int sqlite3_system_errno(sqlite3*) A(10.0);
 int sqlite3_get_autocommit(sqlite3*); sqlite3_int64 sqlite3_changes64(sqlite3*) A(15.4); int sqlite3_changes(sqlite3*); sqlite3_int64 sqlite3_last_insert_rowid(sqlite3*);
 int sqlite3_finalize(sqlite3_stmt*); int sqlite3_reset(sqlite3_stmt*); int sqlite3_clear_bindings(sqlite3_stmt*); int sqlite3_step(sqlite3_stmt*);
 int sqlite3_bind_null(sqlite3_stmt*, int); int sqlite3_bind_int64(sqlite3_stmt*, int, sqlite3_int64); int sqlite3_bind_double(sqlite3_stmt*, int, double);

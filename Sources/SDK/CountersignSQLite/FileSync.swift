@@ -6,6 +6,9 @@
     internal import Musl
 #endif
 
+/// `EDQUOT`: a quota is full.
+let quotaErrorNumber = EDQUOT
+
 /// Flushes a file's content, or a folder's entries, to the disk. Returns 0 or the `errno` of the failure.
 package func synchronizeFile(_ path: String) -> Int32 {
     let file = open(path, O_RDONLY | O_CLOEXEC)

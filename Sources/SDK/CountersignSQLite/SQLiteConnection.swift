@@ -226,9 +226,5 @@ package final class SQLiteConnection {
         try first("PRAGMA user_version") { row throws(SQLiteError) in row.int(0) } ?? 0
     }
 
-    private func lastError(sql: String?) -> SQLiteError {
-        SQLiteError(
-            extendedCode: sqlite3_extended_errcode(handle), message: String(cString: sqlite3_errmsg(handle)),
-            sql: sql)
-    }
+    private func lastError(sql: String?) -> SQLiteError { SQLiteError(of: handle, sql: sql) }
 }

@@ -12,12 +12,23 @@ package struct SQLiteError: Error, CustomStringConvertible {
         self.sql = sql
     }
 
+    /// The last error of a connection. A failed write over a quota becomes `SQLITE_FULL`, like one on a full disk.
+    init(of connection: OpaquePointer, sql: String?) {
+        let code = sqlite3_extended_errcode(connection)
+        let isOverQuota = code == Self.failedWrite && sqlite3_system_errno(connection) == quotaErrorNumber
+        self.init(
+            extendedCode: isOverQuota ? SQLITE_FULL : code,
+            message: isOverQuota ? "the disk quota is full" : String(cString: sqlite3_errmsg(connection)),
+            sql: sql)
+    }
+
     package var code: Int32 { extendedCode & 0xFF }
 
-    /// Whether the disk is full, also for the shared memory of a write-ahead log. False for a full quota (`EDQUOT`).
+    /// Whether the disk or a quota is full, also for the shared memory of a write-ahead log.
     package var isFull: Bool { code == SQLITE_FULL || extendedCode == Self.sharedMemorySize }
 
-    /// `SQLITE_IOERR_SHMSIZE`, a macro that Swift does not import.
+    /// `SQLITE_IOERR_WRITE` and `SQLITE_IOERR_SHMSIZE`, macros that Swift does not import.
+    private static let failedWrite = SQLITE_IOERR | 3 << 8
     private static let sharedMemorySize = SQLITE_IOERR | 19 << 8
 
     /// Whether another connection holds a lock, so that the call can be retried.

@@ -192,9 +192,5 @@ package final class SQLiteStatement {
 
     var virtualMachineSteps: Int { Int(sqlite3_stmt_status(handle, SQLITE_STMTSTATUS_VM_STEP, 0)) }
 
-    private func error() -> SQLiteError {
-        SQLiteError(
-            extendedCode: sqlite3_extended_errcode(connection),
-            message: String(cString: sqlite3_errmsg(connection)), sql: sql)
-    }
+    private func error() -> SQLiteError { SQLiteError(of: connection, sql: sql) }
 }

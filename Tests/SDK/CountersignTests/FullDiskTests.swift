@@ -16,10 +16,11 @@ import TestSupport
     private enum FullDisk {
         typealias Write = @convention(c) (Int32, UnsafeRawPointer?, Int, Int64) -> Int
 
-        private static let full = Lock(Set<String>())
+        /// The `errno` of failed writes, by directory.
+        private static let full = Lock([String: Int32]())
         nonisolated(unsafe) private static var originals: [String: Write] = [:]
 
-        /// Replaces the calls by which SQLite writes. In the directories in `full`, they fail unless `hasRoom`.
+        /// Replaces the calls by which SQLite writes. In the directories in `full`, they fail if there is no room.
         private static let isInstalled: Bool = {
             guard let vfs = sqlite3_vfs_find(nil) else { return false }
             let writes: [(String, Write)] = [
@@ -37,31 +38,32 @@ import TestSupport
         private static func write(
             _ name: String, _ file: Int32, _ bytes: UnsafeRawPointer?, _ count: Int, _ offset: Int64
         ) -> Int {
-            guard full.withLock({ $0.isEmpty }) || hasRoom(file, offset + Int64(count)) else {
-                errno = ENOSPC
+            if !full.withLock({ $0.isEmpty }), let code = failure(file, offset + Int64(count)) {
+                errno = code
                 return -1
             }
             return originals[name]?(file, bytes, count, offset) ?? -1
         }
 
-        private static func hasRoom(_ file: Int32, _ end: Int64) -> Bool {
+        /// Nil if there is room for a write up to `end`.
+        private static func failure(_ file: Int32, _ end: Int64) -> Int32? {
             let path =
                 (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\(file)")) ?? ""
             let directory = URL(fileURLWithPath: path).deletingLastPathComponent()
-            guard full.withLock({ $0.contains(directory.path) }) else { return true }
+            guard let code = full.withLock({ $0[directory.path] }) else { return nil }
             var status = stat()
-            if fstat(file, &status) == 0, end <= status.st_size { return true }
-            return lstat(directory.appendingPathComponent("reserve").path, &status) == 0
-                && status.st_size == 0
+            if fstat(file, &status) == 0, end <= status.st_size { return nil }
+            let reserve = directory.appendingPathComponent("reserve").path
+            return lstat(reserve, &status) == 0 && status.st_size == 0 ? nil : code
         }
 
-        static func fill(_ directory: URL) {
+        static func fill(_ directory: URL, _ code: Int32 = ENOSPC) {
             #expect(isInstalled)
-            full.withLock { _ = $0.insert(directory.resolvingSymlinksInPath().path) }
+            full.withLock { $0[directory.resolvingSymlinksInPath().path] = code }
         }
 
         static func free(_ directory: URL) {
-            full.withLock { _ = $0.remove(directory.resolvingSymlinksInPath().path) }
+            full.withLock { $0[directory.resolvingSymlinksInPath().path] = nil }
         }
 
         /// Replaces the reserve with a link to `/dev/full`, which cannot be filled.
@@ -92,12 +94,12 @@ import TestSupport
             try Data(contentsOf: directory.appendingPathComponent("reserve")).count
         }
 
-        @Test(arguments: [false, true])
-        func eventsInTheQueueFileAreSentAndDeleted(isRestarted: Bool) async throws {
+        @Test(arguments: [false, true], [ENOSPC, EDQUOT])
+        func eventsInTheQueueFileAreSentAndDeleted(isRestarted: Bool, failure: Int32) async throws {
             var (bench, client, directory) = try await open()
             for number in 0..<50 { try await client.record("\(number)") }
             await client.pipeline.recorder.drain()
-            FullDisk.fill(directory)
+            FullDisk.fill(directory, failure)
             defer { FullDisk.free(directory) }
             if isRestarted { client = try await restart(bench, client) }
             #expect(await client.flush().isComplete)
