@@ -125,7 +125,7 @@ extension DeliveryPipeline {
             engine.inbox.post(.wiped(done: nil))
             startSession()
         }
-        guard !storage.isLocked else {
+        guard !recorder.state.withLock(\.isLocked) else {
             return storage.submit { [log] storage in
                 do {
                     try wipe(storage)
@@ -150,10 +150,11 @@ extension DeliveryPipeline {
 
     package var isEnabled: Bool { !recorder.hasOptedOut }
 
-    /// Stops or resumes recording and sending, also for later runs. Keeps queued records. Blocks until in effect.
+    /// Stops or resumes recording and sending, also for later runs. Keeps queued records. Blocks until in effect,
+    /// except before the device's first unlock. Stopping rejects new records at once even then.
     package func setEnabled(_ isEnabled: Bool) {
         configure(isEnabled ? settings.flushPolicy : .manual, batchEvents: settings.batchEvents)
-        recorder.writer.sync {
+        let change: @Sendable () -> Void = { [recorder, storage, log] in
             do {
                 // Move the events of the log to the queue file, because opting out discards the log.
                 if !isEnabled { try storage.runNow { try $0.withQueue { _ in } } }
@@ -162,6 +163,16 @@ extension DeliveryPipeline {
                 log?(.warning, "opting out could not be stored", ["error": "\(error)"])
             }
             recorder.setOptedOut(!isEnabled)
+        }
+        // Before the first unlock, the writer is suspended.
+        let isLocked = recorder.state.withLock { state in
+            if state.isLocked { state.isStopping = !isEnabled }
+            return state.isLocked
+        }
+        if isLocked {
+            recorder.writer.async(execute: change)
+        } else {
+            recorder.writer.sync(execute: change)
         }
     }
 

@@ -38,6 +38,8 @@ package final class Recorder: Sendable {
         var isLocked: Bool
         var isClosed = false
         var hasOptedOut = false
+        /// True after `setEnabled(false)` before the first unlock, until the writer has stored the events before it.
+        var isStopping = false
         var dropped = 0
         /// Nil until the first event without a user.
         fileprivate var deviceID: DeviceID?
@@ -47,7 +49,7 @@ package final class Recorder: Sendable {
 
         func rejection(bytes: Int, _ limits: QueueLimits) -> CountersignError? {
             if isClosed { return CountersignError(.closed, "the client is closed") }
-            if hasOptedOut { return CountersignError(.optedOut, "nothing is recorded") }
+            if hasOptedOut || isStopping { return CountersignError(.optedOut, "nothing is recorded") }
             let count = unwritten.count + logged.count
             // The log may hold as many events as the queue or the memory, whichever may hold more.
             if unwritten.count < limits.maximumUnsavedEvents,
@@ -247,10 +249,13 @@ package final class Recorder: Sendable {
 
     // MARK: Removing
 
-    package var hasOptedOut: Bool { state.withLock { $0.hasOptedOut } }
+    package var hasOptedOut: Bool { state.withLock { $0.hasOptedOut || $0.isStopping } }
 
     package func setOptedOut(_ isOut: Bool) {
-        state.withLock { $0.hasOptedOut = isOut }
+        state.withLock { state in
+            state.hasOptedOut = isOut
+            state.isStopping = false
+        }
         if isOut { _ = writing.withLock { discard() } }
     }
 

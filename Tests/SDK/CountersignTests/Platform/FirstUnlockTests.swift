@@ -41,15 +41,12 @@ struct FirstUnlockTests {
         await storage.close()
     }
 
-    /// Only the thread that removes the data waits for the first unlock. The app does not wait.
-    @Test func aWipeBeforeTheFirstUnlockDoesNotBlock() async throws {
-        let bench = try Bench()
-        let isOpen = Lock(false)
+    private func makePipeline(_ bench: Bench, _ isOpen: Lock<Bool>) throws -> DeliveryPipeline {
         let settings = bench.configuration.deliverySettings
         let storage = Storage(
             directory: settings.directory, limits: settings.limits, clock: bench.clock, log: nil,
             canOpen: { _ in isOpen.withLock { $0 } })
-        let pipeline = try DeliveryPipeline(
+        return try DeliveryPipeline(
             settings: settings, storage: storage,
             destination: bench.dialect,
             credentials: ProjectCredentialSource(
@@ -57,6 +54,13 @@ struct FirstUnlockTests {
                     store: FileTokenStore(directory: bench.directory), storage: storage, log: nil),
                 clock: bench.clock),
             transport: bench.transport, clock: bench.clock, random: { 1 })
+    }
+
+    /// Only the thread that removes the data waits for the first unlock. The app does not wait.
+    @Test func aWipeBeforeTheFirstUnlockDoesNotBlock() async throws {
+        let bench = try Bench()
+        let isOpen = Lock(false)
+        let pipeline = try makePipeline(bench, isOpen)
         let (returned, wiped) = (Handshake(), Lock(false))
         Thread {
             try? pipeline.wipeAndStop(isLasting: true) { wiped.withLock { $0 = true } }
@@ -67,8 +71,31 @@ struct FirstUnlockTests {
         let instant = await bench.clock.waitForSleeper()
         isOpen.withLock { $0 = true }
         bench.clock.advance(to: instant)
-        #expect(try await storage.run { $0.hasOptedOut })
+        #expect(try await pipeline.storage.run { $0.hasOptedOut })
         #expect(wiped.withLock { $0 })
+        await pipeline.close()
+    }
+
+    @Test func disablingBeforeTheFirstUnlockDoesNotBlock() async throws {
+        let bench = try Bench()
+        let isOpen = Lock(false)
+        let pipeline = try makePipeline(bench, isOpen)
+        let event = Event(.track, name: "event", payload: [:], dialect: bench.dialect)
+        pipeline.recorder.record(event)
+        let returned = Handshake()
+        Thread {
+            pipeline.setEnabled(false)
+            returned.signal()
+        }.start()
+        await returned.wait()
+        #expect(!pipeline.isEnabled)
+        let error = await #expect(throws: CountersignError.self) { try await pipeline.store(event) }
+        #expect(error?.code == .optedOut)
+        let instant = await bench.clock.waitForSleeper()
+        isOpen.withLock { $0 = true }
+        bench.clock.advance(to: instant)
+        #expect(try await pipeline.waitingBodies().count == 1, "the event before the call is kept")
+        #expect(pipeline.storage.hasOptedOut)
         await pipeline.close()
     }
 
