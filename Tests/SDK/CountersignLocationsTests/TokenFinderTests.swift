@@ -88,6 +88,18 @@ struct TokenFinderTests {
             json: #"{"access_token":"A\r\nX: y","token":"","refresh_token":"R"}"#, access: nil, refresh: nil,
             lifetime: nil),
         Vector(
+            name: "a refresh token with characters that an access token cannot have",
+            json: #"{"access_token":"A","refresh_token":"M.C5!x*$ \"~"}"#, access: "A",
+            refresh: "M.C5!x*$ \"~", lifetime: nil),
+        Vector(
+            name: "a refresh token with a control character",
+            json: #"{"access_token":"A","refresh_token":"R\r\nX: y"}"#, access: "A", refresh: nil,
+            lifetime: nil),
+        Vector(
+            name: "a link to refresh",
+            json: #"{"access_token":"A","links":{"refresh":"https://auth.example/refresh"}}"#, access: "A",
+            refresh: nil, lifetime: nil),
+        Vector(
             name: "tokens that are not text", json: #"{"access_token":17,"token":true,"jwt":null}"#,
             access: nil, refresh: nil, lifetime: nil),
         Vector(

@@ -59,7 +59,7 @@ struct TokenFinder {
         func sibling(_ leaf: Leaf) -> Bool { leaf.path.dropLast() == access.leaf.path.dropLast() }
         let refresh = best(
             candidates, of: leaves, mapped: "refreshToken", near: sibling, rank: Self.refreshRank
-        ) { leaf in token(leaf.value) }
+        ) { leaf in Self.refreshToken(leaf.value) }
         let expiry = best(candidates, of: leaves, mapped: "expires", near: sibling, rank: Self.expiryRank) {
             leaf in Expiry(leaf.value, unit: configuration.expiresUnit)
         }
@@ -124,6 +124,14 @@ struct TokenFinder {
     private func token(_ value: JSONValue) -> String? {
         guard case .string(let text) = value,
             SignedToken.accessToken(text, strategy: configuration.strategy) != nil
+        else { return nil }
+        return text
+    }
+
+    /// Nil unless it is `1*VSCHAR` (RFC 6749, appendix A.17). Nil for a link, such as `links.refresh`.
+    private static func refreshToken(_ value: JSONValue) -> String? {
+        guard case .string(let text) = value, !text.isEmpty,
+            text.utf8.allSatisfy({ (0x20...0x7E).contains($0) }), URL(server: text) == nil
         else { return nil }
         return text
     }
