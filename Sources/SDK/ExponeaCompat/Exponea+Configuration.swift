@@ -93,14 +93,17 @@ extension Exponea {
         }
     }
 
+    /// Returns true if the SDK starts now or after the device's first unlock.
+    @discardableResult
     func attempt(
         _ make: () throws(CountersignError) -> BloomreachConfiguration
-    ) {
-        if isConfigured { return _ = start(nil) }
+    ) -> Bool {
+        if isConfigured { return start(nil) }
         do throws(CountersignError) {
-            _ = try begin(make())
+            return try begin(make())
         } catch {
             fail(error)
+            return false
         }
     }
 

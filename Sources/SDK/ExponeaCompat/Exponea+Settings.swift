@@ -113,11 +113,10 @@ extension Exponea {
         allowDefaultCustomerProperties: Bool? = nil, advancedAuthEnabled: Bool? = nil,
         manualSessionAutoClose: Bool = true, applicationID: String? = nil
     ) {
-        if flushingSetup.mode != flushingMode { flushingMode = flushingSetup.mode }
         let project = ExponeaProject(
             baseUrl: settings.baseUrl, projectToken: settings.projectToken,
             authorization: settings.authorization)
-        attempt { () throws(CountersignError) in
+        let isStarting = attempt { () throws(CountersignError) in
             var configuration = BloomreachConfiguration(project: try project.project())
             configuration.projectMapping = try Self.mapping(
                 settings.projectMapping, baseURL: settings.baseUrl)
@@ -137,5 +136,6 @@ extension Exponea {
             ].compactMap(\.self)
             return configuration
         }
+        if isStarting, flushingSetup.mode != flushingMode { flushingMode = flushingSetup.mode }
     }
 }

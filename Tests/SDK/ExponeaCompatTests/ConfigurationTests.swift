@@ -40,6 +40,26 @@ struct ConfigurationTests {
         await exponea.close()
     }
 
+    @Test func aConfigureThatDoesNotStartTheSDKKeepsTheFlushingMode() async {
+        let exponea = Exponea()
+        exponea.setTestDependencies(
+            dataDirectory: folder.url, transport: ScriptedTransport { _ in TransportResponse(status: 200) },
+            clock: ManualClock())
+        func configure(_ project: String, _ mode: FlushingMode) {
+            exponea.configure(
+                Exponea.ProjectSettings(
+                    projectToken: project, authorization: .token("key"), baseUrl: "https://api.example"),
+                pushNotificationTracking: .disabled, flushingSetup: Exponea.FlushingSetup(mode: mode))
+        }
+        configure("not valid", .automatic)
+        #expect(exponea.flushingMode == .immediate)
+        configure("shop", .manual)
+        #expect(exponea.flushingMode == .manual)
+        configure("shop", .immediate)
+        #expect(exponea.flushingMode == .manual)
+        await exponea.close()
+    }
+
     @Test func allDatesBecomeSeconds() {
         let date = Date(timeIntervalSince1970: 1_750_000_000.5)
         let object = NSDate(timeIntervalSince1970: 1_750_000_000.5)
