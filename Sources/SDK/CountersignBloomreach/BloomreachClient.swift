@@ -163,8 +163,8 @@ public final class BloomreachClient: Sendable {
 
     /// Replaces the customer by an anonymous one with a new cookie.
     ///
-    /// Deletes the cached App Inbox and notifies the token providers. An authorization provider found by its class name
-    /// is created again, so that none of its cached data remains. Data recorded earlier keeps its IDs.
+    /// Deletes the cached App Inbox and notifies the token providers. A provider found by its class name is created
+    /// again, so that none of its cached data remains. Data recorded earlier keeps its IDs.
     ///
     /// - Parameters:
     ///   - project: The new project; nil for no change.
@@ -186,18 +186,12 @@ public final class BloomreachClient: Sendable {
         if project != nil || mapping != nil { useKeys() }
         if hasSession { startSession() } else { pipeline.startSession() }
         if let pushToken { recordPushToken(pushToken, isValid: true, "Permission granted") }
-        if configuration.advancedAuthEnabled, isDiscovered {
-            // `find` logs its error. Without a provider, App Inbox requests throw `noProvider`.
+        // `find` returns an instance unchanged. It logs its error. Without a provider, requests throw `noProvider`.
+        if configuration.advancedAuthEnabled {
             customerTokens.setProvider(try? discovery.find(configuration.authorizationProvider))
         }
+        if let given = configuration.userTokenProvider { userTokens.setProvider(try? discovery.find(given)) }
         customerChanged()
-    }
-
-    private var isDiscovered: Bool {
-        switch configuration.authorizationProvider?.kind {
-        case .className, nil: true
-        case .blocking, .suspending: false
-        }
     }
 
     private func customerChanged() {

@@ -13,6 +13,13 @@ final class NamedProvider: NSObject, AuthorizationProviderType {
     func getAuthorizationToken() -> String? { "named.to.ken" }
 }
 
+/// A provider with one token for its lifetime.
+final class CachingNamedProvider: NSObject, AuthorizationProviderType {
+    private let token = UUID().uuidString
+    required override init() {}
+    func getAuthorizationToken() -> String? { token }
+}
+
 /// A provider that is not an `NSObject`.
 final class PlainProvider: AuthorizationProviderType {
     required init() {}
@@ -107,6 +114,24 @@ struct BloomreachProviderTests {
         let device = try device(.className("CountersignBloomreachTests.NamedProvider"))
         _ = try await device.client.fetchAppInbox()
         #expect(device.requests.last?.header("Authorization") == "Bearer named.to.ken")
+    }
+
+    @Test(arguments: ["Authorization", "X-Countersign-Signature"])
+    func anonymizingCreatesANamedProviderAgain(header: String) async throws {
+        let device = try BloomreachDevice {
+            let provider = CustomerTokenProvider.className("CountersignBloomreachTests.CachingNamedProvider")
+            if header == "Authorization" { $0.authorize(provider) } else { $0.userTokenProvider = provider }
+        }
+        device.client.identifyCustomer(["registered": "ada"])
+        _ = try await device.client.fetchAppInbox()
+        _ = try await device.client.fetchAppInbox()
+        device.client.anonymize()
+        device.client.identifyCustomer(["registered": "grace"])
+        _ = try await device.client.fetchAppInbox()
+        let tokens = try device.requests.map { try #require($0.header(header)) }
+        try #require(tokens.count == 3)
+        #expect(tokens[0] == tokens[1])
+        #expect(tokens[1] != tokens[2])
     }
 
     // MARK: Tokens from a provider

@@ -17,8 +17,7 @@
     @objc
 #endif
 public protocol AuthorizationProviderType: AnyObject {
-    /// Called for a class found by its name, when a client is created. `anonymize` creates another instance, except
-    /// for `BloomreachConfiguration.userTokenProvider`.
+    /// Called for a class found by its name, when a client is created and by `anonymize`.
     init()
 
     /// The token for a request. With nil or an empty string, a request that needs a customer token is not sent.

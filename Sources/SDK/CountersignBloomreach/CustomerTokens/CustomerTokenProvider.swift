@@ -24,7 +24,7 @@ public struct CustomerTokenProvider: Sendable {
         CustomerTokenProvider(kind: .suspending(provider))
     }
 
-    /// A class that is looked up when a client is created, and as `authorizationProvider` also by `anonymize`.
+    /// A class that is looked up when a client is created and by `anonymize`.
     ///
     /// On Apple platforms the name is the name in `@objc(…)`. Elsewhere it consists of module and class, such as
     /// `Shop.ExampleAuthProvider`, and the class must be at the top level and not private.
