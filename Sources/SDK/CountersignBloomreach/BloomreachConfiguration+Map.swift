@@ -21,10 +21,10 @@ extension BloomreachConfiguration {
     /// - Throws: `invalidConfiguration`, which names the key.
     public init(map: JSONObject) throws(CountersignError) {
         let reader = MapReader(members: map)
-        func either(_ name: String, _ other: String) -> String { map[name] == nil ? other : name }
+        func either(_ name: String, _ other: String) -> String { reader.members[name] == nil ? other : name }
         let project = try reader.project(defaultBaseURL: nil)
         self.init(project: project)
-        for (kind, value) in try reader.object("projectMapping") ?? [:] {
+        for (kind, value) in try reader.object("projectMapping") ?? [:] where value != .null {
             guard let elements = value.array else {
                 throw reader.wrong("projectMapping", "lists of projects")
             }
@@ -95,7 +95,7 @@ extension MapReader {
 
     /// The keys without effect, such as `ios.appGroup`.
     fileprivate func unread() -> [String] {
-        members.filter { $0.value != .null && !Self.known.contains($0.key) }.flatMap { key, value in
+        members.filter { !Self.known.contains($0.key) }.flatMap { key, value in
             guard ["ios", "android"].contains(key), let object = value.object, !object.isEmpty else {
                 return [key]
             }
@@ -115,9 +115,14 @@ extension MapReader {
     }
 }
 
-/// Reads the members of a configuration map. Throws an error with the member's name if its type is wrong.
+/// Reads the members of a configuration map. Null counts as missing. Throws an error with the member's name if its
+/// type is wrong.
 private struct MapReader {
     let members: JSONObject
+
+    init(members: JSONObject) {
+        self.members = members.filter { $0.value != .null }
+    }
 
     func wrong(_ key: String, _ expected: String) -> CountersignError {
         CountersignError(.invalidConfiguration, "\(key) must be \(expected)")
@@ -126,7 +131,7 @@ private struct MapReader {
     private func value<Value>(
         _ key: String, _ expected: String, _ read: (JSONValue) -> Value?
     ) throws(CountersignError) -> Value? {
-        guard let value = members[key], value != .null else { return nil }
+        guard let value = members[key] else { return nil }
         guard let result = read(value) else { throw wrong(key, expected) }
         return result
     }

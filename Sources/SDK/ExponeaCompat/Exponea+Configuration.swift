@@ -82,10 +82,12 @@ extension Exponea {
     public func configure(map: [String: Any]) throws(CountersignError) -> Bool {
         if isConfigured { return start(nil) }
         do throws(CountersignError) {
-            var configuration = try BloomreachConfiguration(
-                map: JSONObject(map.compactMapValues { JSONValue(any: $0) }))
+            let members = JSONObject(map.compactMapValues { JSONValue(any: $0) })
+            var configuration = try BloomreachConfiguration(map: members)
             if let provider = settings.provider { configuration.authorizationProvider = provider }
-            if map["flushMode"] == nil { configuration.flushPolicy = settings.flushingMode.policy }
+            if members["flushMode"]?.string == nil {
+                configuration.flushPolicy = settings.flushingMode.policy
+            }
             return try begin(configuration)
         } catch {
             fail(error)

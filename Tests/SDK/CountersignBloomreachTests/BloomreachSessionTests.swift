@@ -254,6 +254,25 @@ struct BloomreachSessionTests {
         #expect(configuration.logLevel == nil)
     }
 
+    @Test func nullInAMapCountsAsMissing() throws {
+        let configuration = try BloomreachConfiguration(map: [
+            "projectToken": "p", "authorizationToken": nil, "authorization": "Token key",
+            "applicationId": nil, "applicationID": "shop", "automaticSessionTracking": nil,
+            "autoSessionTracking": false, "pushTokenTrackingFrequency": nil, "tokenTrackFrequency": "daily",
+            "projectMapping": [
+                "SESSION_START": [
+                    ["projectToken": "q", "authorizationToken": nil, "authorization": "Token other"]
+                ],
+                "SESSION_END": nil,
+            ],
+        ])
+        #expect(configuration.project.apiKey == "key")
+        #expect(configuration.applicationID == "shop")
+        #expect(!configuration.automaticSessionTracking)
+        #expect(configuration.pushTokenFrequency == .daily)
+        #expect(configuration.projectMapping.mapValues { $0.map(\.apiKey) } == [.sessionStart: ["other"]])
+    }
+
     @Test(arguments: [
         ("sessionTimeout", JSONValue.integer(-1), "sessionTimeout must be seconds, 0 or more"),
         ("pushTokenTrackingFrequency", "WEEKLY", "ON_TOKEN_CHANGE, EVERY_LAUNCH or DAILY"),
