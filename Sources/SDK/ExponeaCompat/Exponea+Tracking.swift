@@ -5,15 +5,21 @@ extension Exponea {
     /// As `BloomreachClient.identifyCustomer(_:properties:timestamp:)`.
     ///
     /// - Parameters:
-    ///   - customerIds: IDs such as `registered`; other values are converted to strings.
+    ///   - customerIds: IDs such as `registered`. Numbers, booleans and dates are converted to strings. Null, infinite
+    ///     numbers, arrays and objects are left out.
     ///   - properties: The customer's properties.
     ///   - timestamp: Time of the update, in seconds since 1970; nil for now.
     public func identifyCustomer(
         customerIds: [String: any JSONConvertible]?, properties: [String: any JSONConvertible] = [:],
         timestamp: Double? = nil
     ) {
-        let ids = (customerIds ?? [:]).mapValues { id in
-            if case .string(let text) = id.jsonValue { text } else { "\(id)" }
+        let ids = (customerIds ?? [:]).compactMapValues { id -> String? in
+            switch id.jsonValue {
+            case .string(let text): return text
+            case .integer, .bool: return id.jsonValue.description
+            case .number(let number): return number.isFinite ? "\(number)" : nil
+            case .null, .array, .object: return nil
+            }
         }
         let properties = JSONObject(properties.mapValues(\.jsonValue))
         perform { $0.identifyCustomer(ids, properties: properties, timestamp: timestamp) }

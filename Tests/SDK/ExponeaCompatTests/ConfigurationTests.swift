@@ -88,6 +88,22 @@ struct ConfigurationTests {
             clock: ManualClock())
     }
 
+    /// All customers would share an ID such as `<null>`.
+    @Test func customerIDsWithoutATextAreLeftOut() async throws {
+        let (exponea, customers) = (Exponea(), try client(in: folder))
+        #expect(exponea.start(customers))
+        let given: [String: any JSONConvertible] = [
+            "registered": NSNull(), "null": JSONValue.null, "list": [1] as [Int],
+            "object": ["a": 1] as [String: Int], "number": Double.nan, "text": "ada", "count": 7,
+            "ratio": 0.5, "flag": true,
+        ]
+        exponea.identifyCustomer(customerIds: given)
+        var ids = customers.customerIDs
+        ids["cookie"] = nil
+        #expect(ids == ["text": "ada", "count": "7", "ratio": "0.5", "flag": "true"])
+        await exponea.close()
+    }
+
     /// Two threads may configure at the same time.
     @Test func aSecondClientDoesNotReplaceTheFirst() async throws {
         let (first, second) = (try client(in: folder), try client(in: other))
