@@ -35,6 +35,7 @@ final class AppInboxCache: @unchecked Sendable {
     private var loaded: Contents?
     private var lastFetch = 0
     private var lastFetchBeforeClear = 0
+    private var isWiped = false
 
     init(directory: URL, log: CountersignLog?) {
         path = directory.appendingPathComponent("inbox.json").path
@@ -70,6 +71,12 @@ final class AppInboxCache: @unchecked Sendable {
         loaded = nil
         lastFetchBeforeClear = lastFetch
         try? FileManager.default.removeItem(atPath: path)
+    }
+
+    /// Clears the cache. The file is not written again, also not by a fetch that began earlier.
+    func wipe() {
+        isWiped = true
+        clear()
     }
 
     func message(_ id: String, of owner: Owner) -> AppInboxMessage? { contents(of: owner).messages[id] }
@@ -108,6 +115,7 @@ final class AppInboxCache: @unchecked Sendable {
 
     private func save(_ contents: Contents) {
         loaded = contents
+        if isWiped { return }
         let root: JSONValue = [
             "project_token": .string(contents.owner.projectToken),
             "customer_ids": .object(JSONObject(contents.owner.customerIDs.mapValues { .string($0) })),

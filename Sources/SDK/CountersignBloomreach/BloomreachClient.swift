@@ -109,7 +109,8 @@ public final class BloomreachClient: Sendable {
             if file.content == .missing { customer.save() } else { unlink(former) }
         }
         device = BloomreachDeviceRecord(
-            directory: settings.directory, storage: storage, log: configuration.log)
+            directory: settings.directory, recorder: pipeline.recorder, storage: storage,
+            log: configuration.log)
         inbox = AppInboxCache(directory: settings.directory, log: configuration.log)
         customerTokens = CustomerTokenCoordinator(
             provider: provider, timeout: configuration.authorizationProviderTimeout, clock: clock)
@@ -387,9 +388,8 @@ public final class BloomreachClient: Sendable {
 
     private var removeFiles: @Sendable () throws -> Void {
         let directory = pipeline.settings.directory
-        return { [inbox, device] in
-            inbox.clear()
-            device.reset()
+        return { [inbox] in
+            inbox.wipe()
             try CustomerRecord.file(directory).remove()
             for name in ["customer.json", "device.json"] {
                 let path = directory.appendingPathComponent(name).path

@@ -122,11 +122,13 @@ public enum PushTokenFrequency: String, Sendable, CaseIterable {
 final class BloomreachDeviceRecord: Sendable {
     private let state: Lock<BloomreachDeviceState>
     private let path: String
+    private let recorder: Recorder
     private let storage: Storage
     private let log: CountersignLog?
 
-    init(directory: URL, storage: Storage, log: CountersignLog?) {
+    init(directory: URL, recorder: Recorder, storage: Storage, log: CountersignLog?) {
         path = directory.appendingPathComponent("device.json").path
+        self.recorder = recorder
         self.storage = storage
         self.log = log
         let stored = FileManager.default.contents(atPath: path).flatMap {
@@ -147,11 +149,10 @@ final class BloomreachDeviceRecord: Sendable {
         return result
     }
 
-    /// Resets the state in memory. The caller removes the file.
-    func reset() { state.withLock { $0 = BloomreachDeviceState() } }
-
     private func save() {
         storage.submit { _ in
+            // A wipe stops the recorder before it removes the file.
+            if self.recorder.hasOptedOut { return }
             do {
                 try DurableFile.write(try JSONEncoder().encode(self.current), to: self.path)
             } catch {

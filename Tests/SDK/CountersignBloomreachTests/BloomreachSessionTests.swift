@@ -154,14 +154,19 @@ struct BloomreachSessionTests {
         #expect(change.began == 1_000)
     }
 
-    @Test func closingAfterAWipeWritesNoDeviceFile() async throws {
+    @Test func aWipedClientWritesNoFiles() async throws {
         let device = try BloomreachDevice()
         device.client.startSession()
         device.client.trackPushToken("aa")
         try await device.client.wipeData()
+        device.client.startSession()
+        device.client.trackPushToken("bb")
+        _ = try await device.client.fetchAppInbox()
         await device.client.close()
-        let file = device.client.pipeline.settings.directory.appendingPathComponent("device.json")
-        #expect(!FileManager.default.fileExists(atPath: file.path))
+        for name in ["device.json", "inbox.json"] {
+            let file = device.client.pipeline.settings.directory.appendingPathComponent(name)
+            #expect(!FileManager.default.fileExists(atPath: file.path))
+        }
     }
 
     @Test func anonymizingEndsTheSessionForTheEarlierCustomer() async throws {
