@@ -40,7 +40,8 @@ public struct EventConsumer: AsyncSequence, Sendable {
     ///   - limit: Maximum number of events in a batch, 1 to 1,000. A batch also ends with the event that reaches 1
     ///     MiB.
     ///   - leaseSeconds: Duration of the lease, 5 to 600 seconds. Another worker then receives unacknowledged events.
-    ///   - transport: The HTTP transport of all loops. Nil: each loop creates two of the SDK's transports.
+    ///   - transport: The HTTP transport of all loops. It must send concurrently, so that an acknowledgement does not
+    ///     wait for a poll. Nil: each loop creates two of the SDK's transports.
     ///   - clock: The clock.
     /// - Throws: `invalid_configuration`.
     public init(

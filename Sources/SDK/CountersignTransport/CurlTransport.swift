@@ -4,18 +4,19 @@
     internal import CountersignCurl
     internal import Foundation
 
-    /// HTTP through libcurl, one request at a time over a reused connection. Concurrent calls wait for each other.
-    /// Blocks a thread outside Swift's pool.
+    /// HTTP through libcurl. Each concurrent request has a connection of its own, which later requests reuse.
+    /// Blocks threads outside Swift's pool.
     public final class CurlTransport: HTTPTransport {
-        private let queue = DispatchQueue(label: "countersign.transport")
-        private let session: CurlSession
+        private static let maximumIdle = 8
+        private let idle = Lock([CurlSession]())
+        private let certificateAuthorityFile: String?
         private let compression = RequestCompression()
 
         /// Makes a transport.
         ///
         /// - Parameter certificateAuthorityFile: Path of a PEM file with trusted certificates; nil for the system's.
         public init(certificateAuthorityFile: String? = nil) {
-            session = CurlSession(certificateAuthorityFile: certificateAuthorityFile)
+            self.certificateAuthorityFile = certificateAuthorityFile
         }
 
         // swift-format-ignore: AllPublicDeclarationsHaveDocumentation
@@ -35,9 +36,13 @@
         }
 
         private func perform(_ exchange: CurlExchange) async throws(HTTPTransportError) -> TransportResponse {
+            let session =
+                idle.withLock { $0.popLast() }
+                ?? CurlSession(certificateAuthorityFile: certificateAuthorityFile)
+            defer { idle.withLock { if $0.count < Self.maximumIdle { $0.append(session) } } }
             let result = await withTaskCancellationHandler {
                 await withCheckedContinuation { continuation in
-                    queue.async { [session] in continuation.resume(returning: session.perform(exchange)) }
+                    session.queue.async { continuation.resume(returning: session.perform(exchange)) }
                 }
             } onCancel: {
                 exchange.cancel()
@@ -48,8 +53,9 @@
 
     /// One libcurl handle, so that its connection is reused.
     ///
-    /// `@unchecked Sendable`: only `CurlTransport.queue`, which is serial, calls `perform`.
+    /// `@unchecked Sendable`: `perform` is called only on `queue`, which is serial.
     private final class CurlSession: @unchecked Sendable {
+        let queue = DispatchQueue(label: "countersign.transport")
         private let handle = CurlHandle()
         private let certificateAuthorityFile: String?
 

@@ -187,6 +187,29 @@ struct TransportTests {
         #expect(String(decoding: whole.closingTruncatedObject().body, as: UTF8.self) == text)
     }
 
+    /// The workers of a consumer may share a transport: a long poll must not delay an acknowledgement.
+    @Test func aRequestDoesNotWaitForAnother() async throws {
+        let (arrived, left) = (Handshake(), Handshake())
+        let server = try RawServer { head in
+            if head.hasPrefix("GET") {
+                arrived.signal()
+                left.block()
+            }
+            return "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
+        }
+        defer { server.stop() }
+        let (transport, request) = (makeDefaultTransport(), try request(server))
+        let poll = TransportRequest(method: "GET", url: request.url, headers: [], body: [], timeout: 30)
+        async let held = transport.send(poll)
+        await arrived.wait()
+        #expect(try await transport.send(request).status == 200)
+        left.signal()
+        #expect(try await held.status == 200)
+        // Both connections are idle now, and one is used again.
+        #expect(try await transport.send(request).status == 200)
+        #expect(server.connectionCount == 2)
+    }
+
     @Test func cancellingEndsAHangingRequest() async throws {
         let arrived = Handshake()
         let server = try RawServer { _ in
