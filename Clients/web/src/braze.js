@@ -31,7 +31,8 @@ export function initialize(apiKey, { baseUrl, enableSdkAuthentication = false, a
   if (client) return true;
   isAuthenticating = enableSdkAuthentication;
   try {
-    const endpoint = /^https?:/i.test(baseUrl) ? baseUrl : `https://${baseUrl}`;
+    // A missing `baseUrl` stays undefined, which the constructor rejects.
+    const endpoint = !baseUrl || /^https?:/i.test(baseUrl) ? baseUrl : `https://${baseUrl}`;
     client = new Countersign({ endpoint, writeKey: apiKey, context: { appVersion } }, platform);
   } catch (error) {
     log(error);

@@ -1,7 +1,7 @@
 import { Engine, closed } from './engine.js';
 import { browser } from './platform.js';
 import { Queue } from './queue.js';
-import { Tokens } from './tokens.js';
+import { Tokens, isToken } from './tokens.js';
 import { toJSON, wellFormed } from './values.js';
 
 /**
@@ -96,8 +96,9 @@ export class Countersign {
    */
   constructor(configuration, platform = browser()) {
     const { endpoint, writeKey, tokenProvider, context } = configuration;
-    if (!/^https?:\/\/[^/]/i.test(endpoint)) throw invalid('endpoint is no http URL');
-    if (!/^[!-~]+$/.test(writeKey)) throw invalid('writeKey is no ASCII');
+    // `test` would convert values of other types to texts.
+    if (typeof endpoint !== 'string' || !/^https?:\/\/[^/]/i.test(endpoint)) throw invalid('endpoint: no http URL');
+    if (!isToken(writeKey)) throw invalid('writeKey: no ASCII');
     const { clock, random } = (this.#platform = platform);
     this.#url = endpoint.replace(/\/*$/, '/v1/batch');
     this.#writeKey = writeKey;

@@ -332,7 +332,7 @@ const timedOut = problemOf('provider_timed_out');
  * Whether the text can be sent in a header field.
  * @param {unknown} text @returns {text is string}
  */
-function isToken(text) {
+export function isToken(text) {
   return typeof text === 'string' && text.length <= 16_384 && /^[!-~]+$/.test(text);
 }
 

@@ -129,6 +129,8 @@ for (const [name, record, code] of [
 
 for (const [name, change] of [
   ['an endpoint without a host', { endpoint: 'gateway.example' }], ['a write key with a space', { writeKey: 'w k' }],
+  ['a missing endpoint', { endpoint: undefined }], ['a missing write key', { writeKey: undefined }],
+  ['a write key of null', { writeKey: null }], ['an endpoint in an array', { endpoint: ['https://gateway.example'] }],
 ]) {
   test(`${name} is rejected by the constructor`, () => {
     assert.throws(() => new Bench(change).client(), { code: 'invalid_configuration' });

@@ -342,6 +342,15 @@ test("the samples of Braze's SDK Authentication run, with another import", async
   await braze.destroy();
 });
 
+test('without a key or a `baseUrl` nothing is recorded', (t) => {
+  const logged = t.mock.method(console, 'error', () => {});
+  const bench = new Bench();
+  assert.equal(braze.initialize('key', {}, bench.platform()), false);
+  assert.equal(braze.initialize(undefined, { baseUrl: 'gateway.example' }, bench.platform()), false);
+  assert.equal(logged.mock.callCount(), 2);
+  assert.equal(braze.logCustomEvent('one'), false);
+});
+
 test('without enableSdkAuthentication no signature is sent', async () => {
   const bench = new Bench();
   braze.initialize('key', { baseUrl: 'https://gateway.example' }, bench.platform());
