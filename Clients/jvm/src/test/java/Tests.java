@@ -164,6 +164,7 @@ public final class Tests {
             check(stored.equals(Map.of("ada", stand("ADA"))), "the expired token is stored");
         }
         tokensDuringLogOut(store, stored);
+        tokensOfRejectedCalls(store, stored);
         try (Stream<Path> files = Files.walk(Path.of(folder))) {
             check(files.noneMatch(file -> file.endsWith("tokens.json")), "the library has stored a token");
         }
@@ -204,6 +205,21 @@ public final class Tests {
             check(stored.isEmpty(), "a token was stored after the log-out");
             client.wipe();
         }
+    }
+
+    /** A call that fails stores no token. */
+    static void tokensOfRejectedCalls(TokenStore store, Map<String, String> stored) throws Exception {
+        stored.clear();
+        CountersignClient client = new CountersignClient.Builder(stand("ENDPOINT"), stand("WRITE_KEY"))
+            .dataDirectory(folder()).set("flushPolicy", "manual").tokenStore(store).build();
+        fails("invalid_argument", () -> client.identify("", stand("ADA"), Map.of()).join());
+        fails("invalid_argument", () -> client.changeUser("", stand("ADA")));
+        client.changeUser("ada", null);
+        fails("invalid_argument", () -> client.setToken(""));
+        client.close();
+        fails("closed", () -> client.identify("ada", stand("ADA"), Map.of()).join());
+        fails("closed", () -> client.changeUser("ada", stand("ADA")));
+        check(stored.isEmpty(), stored.keySet());
     }
 
     /** `appVersion` is added to the other members of the context, whichever is set first. */

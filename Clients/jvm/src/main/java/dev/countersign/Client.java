@@ -87,11 +87,18 @@ public abstract class Client implements Closeable {
     }
 
     CompletableFuture<Object> call(String method, Map<String, ?> arguments) {
+        return call(method, arguments, () -> {});
+    }
+
+    /** Runs {@code begun} once the library has begun the call, so not after {@link #close}. */
+    CompletableFuture<Object> call(String method, Map<String, ?> arguments, Runnable begun) {
         CompletableFuture<Object> future = new CompletableFuture<>();
         long context = Native.number();
         Native.pending.put(context, future);
         int status = Native.call(handle, utf8(method), utf8(json(arguments)), context);
-        if (status != Native.OK) {
+        if (status == Native.OK) {
+            begun.run();
+        } else {
             Native.pending.remove(context);
             future.completeExceptionally(
                 status == Native.CLOSED ? new CountersignException("closed", "the client is closed")

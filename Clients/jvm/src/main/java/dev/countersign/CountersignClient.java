@@ -188,7 +188,9 @@ public final class CountersignClient extends Client {
 
         /** Stores a token that the app has set. A pending log-out of the user then does not delete it. */
         synchronized void set(String token, String userId) {
-            if (token != null) signingOut.remove(userId);
+            // The library rejects empty texts.
+            if (token == null || token.isEmpty() || userId == null || userId.isEmpty()) return;
+            signingOut.remove(userId);
             keep(token, userId);
         }
 
@@ -239,8 +241,8 @@ public final class CountersignClient extends Client {
     /** Sets the current user. Returns the event's id, or null if no event was recorded. */
     public CompletableFuture<String> identify(String userId, String token, Map<String, ?> traits) {
         synchronized (tokens) {
-            tokens.set(token, userId);
-            return call("identify", arguments("userId", userId, "token", token, "traits", traits)).thenApply(id -> (String) id);
+            return call("identify", arguments("userId", userId, "token", token, "traits", traits), () -> tokens.set(token, userId))
+                .thenApply(id -> (String) id);
         }
     }
 
@@ -248,8 +250,7 @@ public final class CountersignClient extends Client {
     public void changeUser(String userId, String token) {
         CompletableFuture<Object> changed;
         synchronized (tokens) {
-            tokens.set(token, userId);
-            changed = call("changeUser", arguments("userId", userId, "token", token));
+            changed = call("changeUser", arguments("userId", userId, "token", token), () -> tokens.set(token, userId));
         }
         await(changed);
     }
@@ -257,8 +258,8 @@ public final class CountersignClient extends Client {
     /** Sets a new token of the current user. Events that wait for a token are sent at once. */
     public void setToken(String token) {
         synchronized (tokens) {
-            if (tokens.store != null) tokens.set(token, getUserId());
-            await("setToken", arguments("token", token));
+            String userId = tokens.store == null ? null : getUserId();
+            await(call("setToken", arguments("token", token), () -> tokens.set(token, userId)));
         }
     }
 
