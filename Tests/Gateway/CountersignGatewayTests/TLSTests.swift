@@ -1,4 +1,5 @@
 import CHTTPServer
+import CountersignCore
 import CountersignGateway
 import CountersignGatewayTesting
 import CountersignTesting
@@ -127,6 +128,39 @@ struct TLSTests {
         fixture.gateway.reload()
         #expect(try run("curl", "-sS", "--cacert", old, "\(url)/livez").status != 0)
         #expect(try run("curl", "-sS", "--cacert", certificate, "\(url)/livez").output == "ok\n")
+    }
+
+    /// A file can become readable again without a change, after the process had no free file descriptor.
+    @Test func aFailedReloadIsRepeatedAndReportedOnce() throws {
+        try makeCertificate("first", key: key, certificate: certificate)
+        let isReadable = Lock(true)
+        let reports = Lock<[String?]>([])
+        let certificates = try TLSCertificates(
+            files: files, report: { problem in reports.withLock { $0.append(problem) } },
+            read: { path in
+                let content = FileManager.default.contents(atPath: path).map { [UInt8]($0) }
+                return isReadable.withLock { $0 } ? content : nil
+            })
+        try makeCertificate("second", key: key, certificate: certificate)
+        isReadable.withLock { $0 = false }
+        for _ in 0..<3 { certificates.refresh() }
+        #expect(reports.withLock { $0 } == ["cannot read \(certificate)"])
+        isReadable.withLock { $0 = true }
+        for _ in 0..<3 { certificates.refresh() }
+        #expect(reports.withLock { $0 } == ["cannot read \(certificate)", nil])
+    }
+
+    /// Permissions change neither a file's modification time nor its size.
+    @Test func aChangeOfPermissionsReloadsTheCertificate() throws {
+        try makeCertificate("first", key: key, certificate: certificate)
+        let reports = Lock<[String?]>([])
+        let certificates = try TLSCertificates(
+            files: files, report: { problem in reports.withLock { $0.append(problem) } })
+        // A new process takes longer than the resolution of a file's times.
+        try run("openssl", "version")
+        #expect(chmod(key, 0o640) == 0)
+        certificates.refresh()
+        #expect(reports.withLock { $0 } == [nil])
     }
 
     /// For outbound requests, an operator's certificate authority replaces those of the system.
