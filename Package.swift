@@ -402,8 +402,8 @@ let tests: [Target] = [
     .testTarget(
         name: "GatewayHTTPTests",
         dependencies: [
-            "CountersignCore", "CountersignGateway", "CountersignGatewayTesting", "GatewayHTTP",
-            "GatewayModel", "GatewayTestSupport", "TestSupport",
+            "CCurl", "CountersignCore", "CountersignCurl", "CountersignGateway", "CountersignGatewayTesting",
+            "GatewayHTTP", "GatewayModel", "GatewayTestSupport", "TestSupport",
         ], path: "Tests/Gateway/GatewayHTTPTests", swiftSettings: strict),
     .testTarget(
         name: "GatewayStorageTests",

@@ -1,4 +1,6 @@
+import CCurl
 import CountersignCore
+import CountersignCurl
 import Foundation
 import GatewayModel
 import GatewayTestSupport
@@ -34,6 +36,19 @@ struct OutboundRequestTests {
             try ask(server, maximumBytes: 100_000)
         }
         #expect(failure?.code == .longAnswer)
+    }
+
+    /// While one address connects slowly, libcurl also tries the next. A delivered request must not be sent again.
+    @Test func aRejectedAddressDoesNotFailADeliveredRequest() throws {
+        let transfer = try OutboundTransfer(
+            OutboundRequest(
+                url: "http://127.0.0.1:8080/", schemes: "http", allowsPrivateAddresses: false,
+                timeoutMilliseconds: 60_000, maximumBytes: 100))
+        let code = transfer.curl.perform()
+        let failure = #expect(throws: OutboundRequest.Failure.self) { try transfer.answer(code) }
+        #expect(failure?.code == .forbiddenAddress)
+        // As if another address had connected.
+        _ = try transfer.answer(CURLE_OK)
     }
 
     /// A slow webhook server must not fill the gateway's memory.

@@ -13,6 +13,7 @@ final class OutboundTransfer {
     private var received: [UInt8] = []
     private var headerBytes = 0
     private var isTruncated = false
+    /// Why the last address was rejected; nil if it was allowed. libcurl may try several addresses at the same time.
     private var rejection: String?
 
     init(_ request: OutboundRequest) throws(OutboundRequest.Failure) {
@@ -57,14 +58,16 @@ final class OutboundTransfer {
     }
 
     func answer(_ code: CURLcode) throws(OutboundRequest.Failure) -> OutboundRequest.Answer {
-        if let rejection { throw OutboundRequest.Failure(.forbiddenAddress, reason: rejection) }
         let hasLongHeader = headerBytes > Self.maximumHeaderBytes
         if hasLongHeader || isTruncated && !request.cutsLongAnswers {
             let (part, limit) =
                 hasLongHeader ? ("header", Self.maximumHeaderBytes) : ("answer", request.maximumBytes)
             throw OutboundRequest.Failure(.longAnswer, reason: "its \(part) is longer than \(limit) bytes")
         }
-        guard code == CURLE_OK || isTruncated else { throw OutboundRequest.Failure(code) }
+        guard code == CURLE_OK || isTruncated else {
+            throw rejection.map { OutboundRequest.Failure(.forbiddenAddress, reason: $0) }
+                ?? OutboundRequest.Failure(code)
+        }
         let seconds = curl.retryAfterSeconds
         return OutboundRequest.Answer(
             status: curl.status, body: received, retryAfterSeconds: seconds > 0 ? seconds : nil)
