@@ -52,5 +52,15 @@ struct ClientAddressTests {
         let second = try #require(NetworkAddress("192.0.2.2"))
         #expect(first.limitedUnit != second.limitedUnit)
         #expect(NetworkAddress("::ffff:192.0.2.1") == first)
+        #expect(NetworkAddress("64:ff9b::192.0.2.1")?.limitedUnit == first)
+    }
+
+    @Test(arguments: [
+        ("192.0.2.7", "192.0.2.0/24"), ("::ffff:192.0.2.7", "192.0.2.0/24"),
+        ("64:ff9b::192.0.2.7", "192.0.2.0/24"), ("2001:db8:1:2::3", "2001:db8:1::/48"), ("rubbish", ""),
+        ("1.2.3.x", ""), ("", ""),
+    ])
+    func samplesHaveATruncatedNetwork(address: String, network: String) {
+        #expect(FailureSample.network(of: address) == network)
     }
 }

@@ -45,9 +45,9 @@ package struct NetworkAddress: Hashable, Sendable {
         return NetworkAddress(high: high & mask(bits), low: low & mask(bits - 64))
     }
 
-    /// The unit of rate limits: an IPv4 address, or the /64 of an IPv6 address, the usual size of a
-    /// customer's network.
-    package var limitedUnit: NetworkAddress { isV4 ? self : masked(64) }
+    /// The unit of rate limits: an IPv4 address, even if translated, or the /64 of an IPv6 address, the usual size
+    /// of a customer's network.
+    package var limitedUnit: NetworkAddress { untranslated.isV4 ? untranslated : masked(64) }
 
     /// The /48 of an IPv6 address, the largest block usually assigned to one site (RFC 6177).
     package var network: NetworkAddress { masked(48) }

@@ -39,10 +39,13 @@ extension NetworkAddress {
     /// IPv6 address of a tunnel is never `everywhere`.
     package var reach: Reach {
         if Self.unreachable.contains(where: { $0.contains(self) }) { return .never }
-        if Self.translated.contains(where: { $0.contains(self) }) { return lastV4.reach }
+        if untranslated != self { return untranslated.reach }
         if let tunnelled { return tunnelled.reach == .never ? .never : .inside }
         return isPublic ? .everywhere : .inside
     }
+
+    /// The IPv4 address of an address in 64:ff9b::/96, the prefix for translation (RFC 6052); otherwise the address.
+    var untranslated: NetworkAddress { high == 0x0064_FF9B_0000_0000 && low >> 32 == 0 ? lastV4 : self }
 
     /// Whether the address is outside of IANA's special-purpose ranges (RFC 6890).
     private var isPublic: Bool {
@@ -70,8 +73,6 @@ extension NetworkAddress {
         // Metadata services outside of the link-local range: Alibaba, Oracle, Azure, AWS and Google over IPv6.
         "100.100.100.200", "192.0.0.192", "168.63.129.16", "fd00:ec2::254", "fd20:ce::254",
     ].compactMap { AddressRange($0) }
-
-    private static let translated = ["64:ff9b::/96"].compactMap { AddressRange($0) }
 
     private static let reservedV4 = [
         "0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12",

@@ -85,16 +85,17 @@ package struct FailureSample: Sendable {
 
     package static func network(of address: String) -> String {
         // Longer text is not an address, and parsing text from a client could be slow.
-        guard address.utf8.count <= 64 else { return "" }
-        if address.contains(":") {
-            var bytes = in6_addr()
-            guard inet_pton(AF_INET6, address, &bytes) == 1 else { return "" }
-            withUnsafeMutableBytes(of: &bytes) { for index in 6..<16 { $0[index] = 0 } }
-            var text = [CChar](repeating: 0, count: 64)
-            inet_ntop(AF_INET6, &bytes, &text, 64)
-            return text.withUnsafeBufferPointer { $0.baseAddress.map { String(cString: $0) } ?? "" } + "/48"
+        guard address.utf8.count <= 64, let client = NetworkAddress(address)?.untranslated else { return "" }
+        if client.isV4 {
+            let bytes = [24, 16, 8].map { String(client.low >> UInt64($0) & 0xFF) }
+            return bytes.joined(separator: ".") + ".0/24"
         }
-        let parts = address.split(separator: ".")
-        return parts.count == 4 ? "\(parts[0]).\(parts[1]).\(parts[2]).0/24" : ""
+        var bytes = in6_addr()
+        withUnsafeMutableBytes(of: &bytes) {
+            $0.storeBytes(of: client.network.high.bigEndian, as: UInt64.self)
+        }
+        var text = [CChar](repeating: 0, count: 64)
+        inet_ntop(AF_INET6, &bytes, &text, 64)
+        return text.withUnsafeBufferPointer { $0.baseAddress.map { String(cString: $0) } ?? "" } + "/48"
     }
 }
