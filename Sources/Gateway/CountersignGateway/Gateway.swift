@@ -149,7 +149,7 @@ public final class Gateway: Sendable {
             freed: { [live = observability.recorder.live] in live.forget([$0]) },
             hasDuty: { [membership] in membership.has(.deletedApps) }, log: observability.log,
             now: membership.sharedTime)
-        localChanges = try folder.changes(load: refresh)
+        localChanges = folder.changes(load: refresh)
     }
 
     package var analytics: AnalyticsStore { stores.analytics }

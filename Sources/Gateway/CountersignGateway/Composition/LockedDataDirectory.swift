@@ -9,7 +9,7 @@ struct LockedDataDirectory: Sendable {
     /// Nil with a database server, which has its own backup tools.
     let backups: BackupSchedule?
     private let lock: Lock<DataDirectoryLock?>
-    private let directory: DataDirectory?
+    private let signal: ChangeSignal?
 
     init(
         _ configuration: GatewayConfiguration, log: GatewayLog, now: @escaping @Sendable () -> Date
@@ -18,7 +18,7 @@ struct LockedDataDirectory: Sendable {
             storage = try StorageLocation(configuration).open(now: now)
             backups = nil
             lock = Lock(nil)
-            self.directory = nil
+            signal = nil
             return
         }
         let directory = try DataDirectory(path: configuration.dataDirectory)
@@ -33,15 +33,15 @@ struct LockedDataDirectory: Sendable {
             }
         }
         lock = Lock(try directory.lock())
-        self.directory = directory
+        // Marks earlier requests as loaded, so it comes before all reads of the data.
+        signal = try ChangeSignal(in: directory)
         storage = SQLiteStorage(folder: directory, now: now)
     }
 
     /// Lets commands wait until `load` has loaded their changes. Nil with PostgreSQL, which notifies its
     /// gateways.
-    func changes(load: @escaping @Sendable () throws -> Void) throws(GatewayError) -> LocalChanges? {
-        guard let directory else { return nil }
-        return LocalChanges(try ChangeSignal(in: directory), load: load)
+    func changes(load: @escaping @Sendable () throws -> Void) -> LocalChanges? {
+        signal.map { LocalChanges($0, load: load) }
     }
 
     func note(_ gateway: RunningGateway) {

@@ -107,6 +107,24 @@ struct ImmediateChangeTests {
         #expect(late.withLock { $0 } == 0)
     }
 
+    /// The change comes after the gateway has loaded the apps, and before it starts.
+    @Test(.onSQLite("the signal file between its commands and its gateway"))
+    func aCommandDuringTheStartWaitsUntilItsChangeIsLoaded() throws {
+        let place = try TestStorage(.app)
+        let gateway = try Gateway(
+            configuration: place.configuration, now: { Date() },
+            dialects: { _ in
+                #expect(!ChangeSignal.waitForGateway(place.folder, seconds: 0))
+                return []
+            })
+        defer { gateway.stop() }
+        // The file has the number of requests, and the number of the last request whose changes were loaded.
+        let numbers = try Data(contentsOf: URL(fileURLWithPath: place.folder + "/gateway.changes"))
+        #expect(Array(numbers) == [1] + [UInt8](repeating: 0, count: 15))
+        try gateway.startInProcess()
+        #expect(ChangeSignal.waitForGateway(place.folder))
+    }
+
     @Test(.onSQLite("the signal file between its commands and its gateway"))
     func aCommandDoesNotWaitForAStoppedOrUnresponsiveGateway() throws {
         let place = try TestStorage(.app)
