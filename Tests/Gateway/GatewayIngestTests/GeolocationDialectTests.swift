@@ -3,6 +3,9 @@ import CountersignGateway
 import CountersignGatewayTesting
 import CountersignJOSE
 import Foundation
+import GatewayIngest
+import GatewayModel
+import GatewayStorage
 import GatewayTestSupport
 import Testing
 
@@ -85,6 +88,25 @@ struct GeolocationDialectTests {
         #expect(unknown?.status == 401 && unknown?.headers["www-authenticate"] == "Bearer")
         #expect(
             post(Self.record, authorization: "Bearer \(unnamed)", path: "/api/locations/shop")?.status == 200)
+    }
+
+    /// Without a user, the token cannot be assigned to anyone. The code is the same as for signed users' tokens.
+    @Test(arguments: [nil, ""]) func aTokenWithoutASubjectIsASubjectMismatch(subject: String?) throws {
+        var claims: JSONObject = [
+            "aud": "shop", "exp": .integer(Int64(Date().timeIntervalSince1970 + 600)),
+        ]
+        claims["sub"] = subject.map { JSONValue.string($0) }
+        let answer = post(Self.record, authorization: try fixture.signingKey.sign(claims: claims))
+        #expect(answer?.status == 401)
+        #expect(answer?.json["code"] as? String == "SUBJECT_MISMATCH")
+        let error = answer?.json["auth_error"] as? [String: Any]
+        #expect((error?["faults"] as? [[String: Any]])?.map { $0["error_code"] as? Int } == [21])
+        fixture.gateway.analytics.flush()
+        let sample = try #require(
+            fixture.place.open().analytics.samples(
+                of: "shop", requestID: nil, code: .subjectMismatch, from: 0, to: .max, before: nil, limit: 9
+            ).first)
+        #expect(fixture.gateway.sampleVerifier.again(sample)?.code == .subjectMismatch)
     }
 
     @Test func theAudienceIsTheAppsIDOrItsProjectToken() throws {

@@ -56,8 +56,7 @@ extension AdmittedApp {
                 ? .rejected(report) : .acceptedWithWarning(report)
         case .accessToken:
             let (report, holder) = verify(request, at: instant)
-            let namesUser = report.claims.map { !$0.subject.isEmpty } ?? false
-            return report.isAccepted && namesUser ? .accepted(report, from: holder) : .rejected(report)
+            return report.isAccepted ? .accepted(report, from: holder) : .rejected(report)
         }
     }
 
@@ -69,6 +68,9 @@ extension AdmittedApp {
         _ request: AdmissionRequest, at instant: Double
     ) -> (report: VerificationReport, holder: Principal) {
         var (report, holder) = verifyToken(request, at: instant)
+        if request.credential.scheme == .accessToken, report.claims?.subject.isEmpty == true {
+            report.add(.subjectMismatch, "\(verifier.policy.userClaim) is absent or empty")
+        }
         if let restrictions, holder == .device, let claims = report.claims,
             restrictions.revokes(claims.subject, issuedAt: claims.issuedAt, at: instant)
         {
