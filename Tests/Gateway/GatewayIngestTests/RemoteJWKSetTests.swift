@@ -81,7 +81,11 @@ struct RemoteJWKSetTests {
     @Test func gatewaysShareTheLastValidKeySet() throws {
         let copy = Lock<PublishedKeySet?>(nil)
         let shared = SharedKeySet(
-            read: { copy.withLock { $0 } }, write: { new in copy.withLock { $0 = new } })
+            read: { copy.withLock { $0 } },
+            write: { new in
+                copy.withLock { $0 = new }
+                return true
+            })
         let first = RemoteJWKSet(source: keys.source, shared: shared)
         let second = RemoteJWKSet(source: keys.source, shared: shared)
         let nobody = Publisher()
@@ -100,6 +104,29 @@ struct RemoteJWKSetTests {
         copy.withLock { $0 = $0.map { PublishedKeySet(json: $0.json, fetchedMilliseconds: 9_000_000) } }
         second.refreshIfDue(at: 1_700, fetch: nobody.answer, run: { $0() })
         #expect(second.fetchedAt == 1_600 && nobody.asked == 0)
+    }
+
+    /// Otherwise a restart or another gateway would use an older set, or none.
+    @Test func aSetThatCouldNotBeStoredIsFetchedAndStoredAgain() throws {
+        let isFull = Lock(true)
+        let written = Lock<[Int64]>([])
+        let shared = SharedKeySet(
+            read: { nil },
+            write: { set in
+                written.withLock { $0.append(set.fetchedMilliseconds) }
+                return isFull.withLock { !$0 }
+            })
+        let keys = RemoteJWKSet(source: keys.source, shared: shared)
+        publisher.document = try newSet()
+        for instant in [1_000.0, 1_029, 1_030, 1_059] {
+            keys.refreshIfDue(at: instant, fetch: publisher.answer, run: { $0() })
+        }
+        #expect(written.withLock { $0 } == [1_000_000, 1_030_000])
+        isFull.withLock { $0 = false }
+        for instant in stride(from: 1_060.0, to: 1_659, by: 1) {
+            keys.refreshIfDue(at: instant, fetch: publisher.answer, run: { $0() })
+        }
+        #expect(written.withLock { $0 } == [1_000_000, 1_030_000, 1_060_000])
     }
 
     private func note(_ keyID: String, from address: String? = nil, at instant: Double) {

@@ -15,7 +15,7 @@ typealias KeySourceFetch = @Sendable (KeySource) throws(OutboundRequest.Failure)
 /// with an unknown key (``UnknownKeyBudget``). At most one fetch runs at a time.
 package final class RemoteJWKSet: Sendable {
     static let maximumAgeSeconds = 600.0
-    /// The minimum seconds between two fetches of a set that is too old or was never fetched.
+    /// The minimum seconds between two fetches of a set that is too old, was never fetched or could not be stored.
     static let cooldownSeconds = 30.0
     /// The minimum seconds between two checks for sets that other gateways have fetched.
     static let sharedSeconds = 5.0
@@ -35,6 +35,8 @@ package final class RemoteJWKSet: Sendable {
         var unknownKeys = UnknownKeyBudget()
         /// The time at which a set was last stored, and the generation of that set.
         var stored: (at: Double, generation: Int)?
+        /// Whether the last fetched set could not be stored.
+        var isUnstored = false
         var generation = 0
         var problem: String?
     }
@@ -112,11 +114,7 @@ package final class RemoteJWKSet: Sendable {
                 let json = String(decoding: try document(fetch), as: UTF8.self)
                 let fetched = try JWKSet(json: json).keys
                 finish(fetched, at: instant, problem: fetched.isEmpty ? "the set has no usable key" : nil)
-                if !fetched.isEmpty, mustStore(at: instant) {
-                    shared?.write(
-                        PublishedKeySet(
-                            json: json, fetchedMilliseconds: Milliseconds(seconds: instant).count))
-                }
+                if !fetched.isEmpty { store(json, at: instant) }
             } catch {
                 let reason =
                     (error as? OutboundRequest.Failure)?.reason ?? (error as? JOSEError)?.reason
@@ -150,7 +148,8 @@ package final class RemoteJWKSet: Sendable {
     }
 
     private static func isDue(_ state: State, at instant: Double) -> Bool {
-        let isOld = state.fetchedAt.map { abs(instant - $0) >= maximumAgeSeconds } ?? true
+        let isOld =
+            state.isUnstored || state.fetchedAt.map { abs(instant - $0) >= maximumAgeSeconds } ?? true
         guard let attempted = state.attemptedAt else { return isOld || state.unknownKeys.wantedAfter != nil }
         let pause = abs(instant - attempted)
         if isOld, pause >= cooldownSeconds { return true }
@@ -160,15 +159,15 @@ package final class RemoteJWKSet: Sendable {
         } ?? false
     }
 
-    private func mustStore(at instant: Double) -> Bool {
+    private func store(_ json: String, at instant: Double) {
+        let (stored, generation) = state.withLock { ($0.stored, $0.generation) }
+        let isRecent = stored.map { abs(instant - $0.at) < Self.storedSeconds } ?? false
+        if isRecent, stored?.generation == generation { return }
+        let set = PublishedKeySet(json: json, fetchedMilliseconds: Milliseconds(seconds: instant).count)
+        let isStored = shared?.write(set) ?? true
         state.withLock { state in
-            if let stored = state.stored, stored.generation == state.generation,
-                abs(instant - stored.at) < Self.storedSeconds
-            {
-                return false
-            }
-            state.stored = (instant, state.generation)
-            return true
+            state.isUnstored = !isStored
+            if isStored { state.stored = (instant, generation) }
         }
     }
 

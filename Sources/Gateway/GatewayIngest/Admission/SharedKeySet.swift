@@ -9,8 +9,8 @@ struct SharedKeySet: Sendable {
 
     /// Reads the newest set; nil if there is no set or it cannot be read now.
     let read: @Sendable () -> PublishedKeySet?
-    /// Stores a set, unless a newer one is stored.
-    let write: @Sendable (PublishedKeySet) -> Void
+    /// Stores a set, unless a newer one is stored. Returns false after an error.
+    let write: @Sendable (PublishedKeySet) -> Bool
 }
 
 extension SharedKeySet {
@@ -19,9 +19,10 @@ extension SharedKeySet {
             // After an error, ``RemoteJWKSet`` reads the set again later or fetches it.
             read: { try? directory.publishedKeySet(of: source, for: appID) },
             write: { set in
-                // After an error, the first fetch at least ``RemoteJWKSet/storedSeconds`` later stores its set.
-                try? directory.keepPublishedKeySet(
-                    set, of: source, for: appID, tolerance: Milliseconds(seconds: Self.tolerance).count)
+                let tolerance = Milliseconds(seconds: Self.tolerance).count
+                let stored: Void? = try? directory.keepPublishedKeySet(
+                    set, of: source, for: appID, tolerance: tolerance)
+                return stored != nil
             })
     }
 }
