@@ -87,7 +87,7 @@ package final class RawConnection: TestClient {
         return answer()
     }
 
-    /// The next response; nil without a complete head or chunked body. A body with a `Content-Length` may be cut off.
+    /// The next response; nil without a complete head or body.
     package func answer() -> TestAnswer? {
         guard let end = fill(until: Array("\r\n\r\n".utf8)) else { return nil }
         let head = String(decoding: buffer[..<end], as: UTF8.self)
@@ -106,9 +106,9 @@ package final class RawConnection: TestClient {
             if !isEndless { body = chunks() }
         } else {
             let length = Int(headers["content-length"] ?? "0") ?? 0
-            while buffer.count < length { guard read() else { break } }
+            while buffer.count < length { guard read() else { return nil } }
             body = Array(buffer.prefix(length))
-            buffer.removeFirst(min(length, buffer.count))
+            buffer.removeFirst(length)
         }
         return body.map {
             TestAnswer(

@@ -2,7 +2,7 @@ internal import Foundation
 
 /// Sends requests to a gateway, with or without a connection.
 package protocol TestClient {
-    /// Returns nil without a complete head or a complete streamed body.
+    /// Returns nil without a complete response.
     func send(
         _ method: String, _ target: String, _ headers: [String: String], _ body: [UInt8]?
     ) -> TestAnswer?

@@ -98,6 +98,16 @@ final class ConnectionTests {
         #expect(connection.answer()?.body == "/b 0")
     }
 
+    /// A server that closes a connection early must not pass tests that check only the status.
+    @Test func theTestClientRejectsATruncatedBody() throws {
+        let server = try RawServer { _ in "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nabc" }
+        defer { server.stop() }
+        let connection = try RawConnection(port: server.port)
+        connection.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+        connection.endSending()
+        #expect(connection.answer() == nil)
+    }
+
     @Test func anInterimResponseIsSentOnlyToAClientThatWaits() throws {
         let head = "POST /a HTTP/1.1\r\nHost: a\r\nExpect: 100-Continue\r\nContent-Length: 3\r\n\r\n"
         let connection = try RawConnection(port: port)
