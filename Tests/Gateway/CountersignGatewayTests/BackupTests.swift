@@ -77,6 +77,11 @@ struct BackupTests {
             #expect(Backup.all(in: folder).map(\.bytes) == [])
             #expect(code { _ = try Backup.verify(backup.path) } == .invalid)
         }
+        // The sum of the sizes of many equal entries would overflow.
+        let file = #"{"bytes":1,"name":"tokens.sqlite","rows":{},"sha256":""}"#
+        try #"{"created_ms":1,"files":[\#(file),\#(file)],"program":"1"}"#.write(
+            toFile: manifest, atomically: true, encoding: .utf8)
+        #expect(Backup.all(in: folder).map(\.bytes) == [])
         try whole.write(toFile: manifest, atomically: true, encoding: .utf8)
         #expect(try Backup.verify(backup.path) == backup)
         // One byte in the text of an event, which SQLite's integrity check does not cover.

@@ -165,9 +165,7 @@ package struct Backup: Sendable, Equatable {
         let backup = try Backup(readingManifestOf: path)
         let listed = BytewiseSet(backup.files.map(\.name))
         let present = databases.filter { FileManager.default.fileExists(atPath: path + "/" + $0) }
-        guard listed.contains("control.sqlite"), present.allSatisfy(listed.contains),
-            listed.isSubset(of: BytewiseSet(databases))
-        else {
+        guard listed.contains("control.sqlite"), present.allSatisfy(listed.contains) else {
             throw GatewayError(
                 .invalid, "\(manifestName) in \(path) does not list the files of a copy; use another copy")
         }
@@ -278,7 +276,8 @@ package struct Backup: Sendable, Equatable {
         self.files = []
         for file in files {
             guard case .object(let file) = file, case .string(let name)? = file["name"],
-                Self.databases.contains(name), case .integer(let bytes)? = file["bytes"],
+                Self.databases.contains(name), !self.files.contains(where: { $0.name == name }),
+                case .integer(let bytes)? = file["bytes"],
                 // The limit exceeds SQLite's maximum file size. The sum for all ``databases`` cannot overflow.
                 (0..<1 << 50).contains(bytes),
                 case .string(let sha256)? = file["sha256"], case .object(let rows)? = file["rows"]
