@@ -1,3 +1,4 @@
+import CountersignCore
 import CountersignSQLite
 import CountersignTesting
 import Foundation
@@ -23,6 +24,25 @@ struct SQLiteStorageTests {
             _ = try Backup.restore(backup.path, to: folder.path + "/restored")
             return try SQLiteStorage(dataDirectory: folder.path + "/restored")
         }
+    }
+
+    /// A full disk prevents a new gateway from writing its first page, or the schema after it.
+    @Test(arguments: [false, true]) func aFileWithoutASchemaHasNoEvents(hasPage: Bool) throws {
+        let storage = try SQLiteStorage(dataDirectory: folder.path + "/data")
+        let path = folder.path + "/data/events.sqlite"
+        try Data().write(to: URL(fileURLWithPath: path))
+        if hasPage {
+            try SQLiteConnection(path: path).execute("PRAGMA journal_mode = WAL")
+        } else {
+            #expect(try storage.log.keyUses(of: "shop").isEmpty)
+            #expect(try storage.people.apps().isEmpty)
+        }
+        let query = EventQuery(appID: "shop")
+        let error = #expect(throws: GatewayError.self) { try storage.log.follow(query, after: 0, limit: 1) }
+        #expect(error?.code == .notFound)
+        let events = try storage.openEvents(EventStoreOptions(pendingBytes: 1 << 20))
+        defer { events.close() }
+        #expect(try storage.log.follow(query, after: 0, limit: 1).events.isEmpty)
     }
 
     /// Until a deletion is complete, repeating it must find all ids of the customer.

@@ -37,9 +37,16 @@ struct EventLogState {
         .conflict,
         "this folder was written by an earlier version: start the gateway of this version on it once")
 
-    /// Throws ``earlierVersion`` for a file that no event writer has opened yet.
+    static let noEvents = GatewayError(
+        .notFound, "there are no events yet: no gateway has stored any in this folder")
+
+    /// Throws ``noEvents`` for a file without a schema, which a full disk can leave, and ``earlierVersion`` for one
+    /// with another schema.
     static func readExisting(_ sqlite: SQLiteConnection) throws -> EventLogState {
-        guard let state = try read(sqlite) else { throw earlierVersion }
+        guard let state = try read(sqlite) else {
+            let hasSchema = try sqlite.first("SELECT 1 FROM sqlite_schema LIMIT 1") { _ in true } ?? false
+            throw hasSchema ? earlierVersion : noEvents
+        }
         return state
     }
 

@@ -28,9 +28,7 @@ struct SQLiteEventLog: EventLog {
     let runs: OpenIndexRuns
 
     private func read<Value>(_ body: (SQLiteConnection) throws -> Value) throws(GatewayError) -> Value {
-        guard readers.isThere else {
-            throw GatewayError(.notFound, "there are no events yet: no gateway has run on this folder")
-        }
+        guard readers.isThere else { throw EventLogState.noEvents }
         return try readers.withConnection(body)
     }
 

@@ -1,6 +1,5 @@
 internal import CountersignCore
 internal import CountersignSQLite
-internal import Foundation
 internal import GatewayModel
 
 /// A pool of read-only connections to a file. Connections are opened on demand and reused.
@@ -27,7 +26,8 @@ final class SQLiteReaders: SQLReader {
         idle.withLock { $0 = nil }
     }
 
-    var isThere: Bool { FileManager.default.fileExists(atPath: path) }
+    /// False for an empty file too. A new file stays empty while the disk is full.
+    var isThere: Bool { DiskSpace.size(of: path) > 0 }
 
     func withConnection<Value>(_ body: (SQLiteConnection) throws -> Value) throws(GatewayError) -> Value {
         try GatewayError.storing {

@@ -2,7 +2,7 @@ package import GatewayModel
 
 /// Read access to a database.
 package protocol SQLReader: Sendable {
-    /// False when the database does not exist yet, because no gateway has run.
+    /// False when the database does not exist yet, because no gateway has written it.
     var isThere: Bool { get }
 
     /// Throws `storage`, and rethrows the gateway's errors from `body`.
