@@ -1,6 +1,7 @@
 """Drives the dashboard in Chromium against a real gateway with real traffic.
 
-Each step prints a line. The first failed check ends the run with exit code 1, and browser-test-failure.png shows the page.
+Prints a line for each group of checks that passes. The first failed check ends the run with exit code 1, and
+browser-test-failure.png shows the page.
 """
 import argparse
 import contextlib

@@ -318,7 +318,7 @@ def units(visitor):
 
 
 def places(visitor, browser, url, storage):
-    """At 1024 pixels three cards are in one row. At 390 pixels a row of a list is less than 80 pixels high."""
+    """At 1024 pixels three cards are in one row. At 390 pixels rows of a list average less than 80 pixels in height."""
     page = visitor.page
     page.set_viewport_size({"width": 1024, "height": 800})
     for route, cards in (("keys", ".slot"), ("enforcement", ".state-card")):

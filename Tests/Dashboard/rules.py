@@ -1,4 +1,4 @@
-"""Tests the rotation of keys, scheduled changes of enforcement, and the automatic return to Optional."""
+"""Tests a new app, its claims policy, the rotation of keys, scheduled changes, and Required for a part of the users."""
 import datetime
 import json
 import re

@@ -240,6 +240,7 @@ def unknown_addresses(visitor):
     expect(visitor.page.get_by_role("alert")).to_have_count(0)
     visitor.open("apps/shop/customers?id=user-1")
     expect(visitor.page).to_have_url(re.compile("customers$"))
+    # The screen requests /cluster only if the gateway uses a database.
     asked = []
     note = lambda request: asked.append(request.url)
     visitor.page.on("request", note)

@@ -11,7 +11,7 @@ WRITING = re.compile(r"^(Add.*|Manage|Switch to.*|Disable now|Save .*|Save|Make.
 
 
 def viewer(browser, owner, screens):
-    """A viewer has no button that changes anything, and no screen sends a viewer's request that is answered with 403."""
+    """A viewer has no button that changes anything, and no screen sends a request that the gateway answers with 403."""
     owner.open("members")
     owner.button("Add a member").click()
     owner.dialog.get_by_label("Name").fill("vera")

@@ -1,5 +1,5 @@
 // swift-format-ignore-file
-// The declarations of Swift's `Braze` that the Objective-C façade (Braze+ObjectiveC.swift) uses.
+// The declarations of BrazeCompat's Swift class `Braze` that the Objective-C façade (Braze+ObjectiveC.swift) uses.
 // scripts/apple-check.sh checks the façade, without `@objc`, against the real declarations.
 public final class Braze: Sendable {
     public final class Configuration {

@@ -1,5 +1,5 @@
 // swift-format-ignore-file
-// Bridges the types that Braze+ObjectiveC.swift has in common with Objective-C. Declarations only.
+// Declares how the Swift types in the interface of Braze+ObjectiveC.swift are bridged to Objective-C.
 @_exported import Foundation
 
 extension String: _ObjectiveCBridgeable {

@@ -10,7 +10,7 @@ import Testing
 /// Permissions of the admin API by role, credential and origin.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct AdminAccessTests {
-    /// The path of an operation, with the id of the app and ids in it that do not exist.
+    /// The path of an operation on the app `shop`. Its other ids do not exist.
     private func path(_ template: String) -> String {
         "/admin/api"
             + template.replacing("{app}", with: "shop").replacing("{kind}", with: "in-app-message")

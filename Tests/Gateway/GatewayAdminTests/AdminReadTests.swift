@@ -516,7 +516,7 @@ struct AdminReadTests {
         #expect(try used(TestTransport.standard.client(of: again)) == bench.now)
     }
 
-    @Test func aUseIsStoredAfterAnEarlierUseWithTheClockAhead() throws {
+    @Test func aLastUseRecordedWithAFastClockIsReplaced() throws {
         let (token, text) = try bench.apps.apiTokens.create(name: "ci", scopes: ["read"])
         let hash = SHA256.digest(bench.writeKey)
         for time in [bench.now + 365 * 86_400_000, bench.now] {

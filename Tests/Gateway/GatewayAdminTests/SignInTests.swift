@@ -52,7 +52,7 @@ struct SignInTests {
         #expect(!nobody.matches(AdminBench.password) && PasswordHash.ofNobody(cost: cost) != nobody)
     }
 
-    @Test func aShortPasswordIsRejectedAndTheLinkStays() throws {
+    @Test func aShortPasswordIsRejectedAndTheLinkStaysValid() throws {
         let bench = try AdminBench()
         let token = try #require(try bench.gateway.makeSetupToken())
         let short = try bench.ask(
@@ -120,7 +120,7 @@ struct SignInTests {
         #expect(try attempt(AdminBench.password) == 200)
     }
 
-    @Test func wrongPasswordsAreThrottledByNameAndAddressOnly() throws {
+    @Test func wrongPasswordsAreThrottledPerAddressAndPerNameAtAnAddress() throws {
         let bench = try AdminBench { $0.trustedProxies = AddressRange.loopback }
         _ = try bench.visitor(.owner, "ada")
         func attempt(_ name: String, _ password: String, from address: String) throws -> AdminBench.Answer {
@@ -199,7 +199,7 @@ struct SignInTests {
         #expect(waits == [nil, nil, nil, nil, nil, 60])
     }
 
-    @Test func inventedNamesAndAddressesEndNoBlock() {
+    @Test func attemptsForManyOtherNamesDoNotEndABlock() {
         let throttle = SignInThrottle()
         for _ in 1...5 { _ = throttle.begin(name: "ada", address: "192.0.2.1", at: 0) }
         // Each attempt has three counters: for its name, its address and both. So the limit of 10,000

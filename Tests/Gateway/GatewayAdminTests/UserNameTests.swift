@@ -4,7 +4,7 @@ import GatewayStorage
 import GatewayTestSupport
 import Testing
 
-/// Two users whose names differ only in Unicode form.
+/// Two users whose names differ only in their Unicode normalization form.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct UserNameTests {
     private let composed = "ana\u{EF}s"

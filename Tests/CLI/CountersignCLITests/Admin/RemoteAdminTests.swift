@@ -69,7 +69,6 @@ struct RemoteAdminTests {
         #expect(await run("self-check --profile other").code == .notFound)
     }
 
-    /// The terminal is too narrow for the table.
     @Test func aListOnANarrowTerminalIsPrintedAsBlocks() async throws {
         let fixture = try GatewayFixture()
         let io = RecordedIO(environment: fixture.place.environment, isOutputWatched: true, width: 20)

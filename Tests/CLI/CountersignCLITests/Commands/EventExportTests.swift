@@ -9,7 +9,7 @@ import Testing
 
 @testable import CountersignCLI
 
-/// `event export` from a position, while a gateway runs.
+/// `event list` and `event export` while a gateway runs, over HTTP or on its data directory.
 @Suite(.timeLimit(.minutes(5)))
 struct EventExportTests {
     private let folder = TemporaryFolder()

@@ -27,8 +27,8 @@ struct GatewayProcessTests {
         #expect(try answer(url, "/livez") == nil)
     }
 
-    /// Starts a gateway and sends it a signal once it listens. Returns its URL and later messages. `program` runs instead
-    /// of the built gateway, and `hear` gets each message.
+    /// Starts a gateway and sends it a signal once it listens. Returns the gateway, its URL and later messages.
+    /// `program` runs instead of the built gateway, and `hear` gets each message.
     private func signalled(
         _ signal: Int32, program: String = Program.path,
         hear: @escaping @Sendable (String) -> Void = { _ in }

@@ -110,7 +110,7 @@ struct AdminDoctorTests {
         let found = await doctor.gateway()
         #expect(
             ["version", "clock", "disk"].map { name in found.first { $0.name == name }?.outcome } == outcome)
-        // Another gateway's clock is wrong.
+        // Warnings without an app are findings. The checks of apps find the others.
         #expect(found.contains { $0.outcome == .warning && $0.detail == "One clock is wrong." })
         #expect(!found.contains { $0.detail == "x" })
         #expect(found.last?.detail == "required, 1 key")

@@ -208,7 +208,7 @@ struct DocumentTests {
         #expect(count > 25)
     }
 
-    @Test func theDocumentedExitCodesEqualThoseOfTheProgram() throws {
+    @Test func everyExitCodeIsDocumented() throws {
         let text = try document("docs/reference/cli.md")
         for (code, meaning) in ExitCode.table {
             #expect(text.contains("| \(code.rawValue) | \(meaning) |"))

@@ -10,7 +10,7 @@ import Testing
 
 @testable import CountersignCLI
 
-/// `listen` between a gateway and a receiver of this process.
+/// `listen` between a gateway and a receiver that run in this process.
 @Suite(.timeLimit(.minutes(5)))
 struct ListenTests {
     private let fixture: GatewayFixture
@@ -195,7 +195,7 @@ struct ListenTests {
         #expect(!io.talk.contains("whsec_short"))
     }
 
-    @Test func interruptingListenDeletesItsConsumer() async throws {
+    @Test func interruptingListenPrintsASummaryAndDeletesItsToken() async throws {
         let folder = TemporaryFolder()
         let shell = Shell(folder: folder.path, environment: fixture.place.environment)
         let result = try await shell.run(

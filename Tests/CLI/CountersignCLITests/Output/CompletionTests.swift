@@ -48,7 +48,7 @@ struct CompletionTests {
             ])
     }
 
-    /// The lines with the id of the webhook.
+    /// `Self.lines` with the webhook's id in place of `{webhook}`.
     private var lines: [(String, String)] {
         Self.lines.map { line, word in
             (line.replacing("{webh", with: webhook.dropLast(4)), word.replacing("{webhook}", with: webhook))
@@ -69,7 +69,6 @@ struct CompletionTests {
         }
     }
 
-    /// Types each line and a tab.
     private func check(_ start: String, setUp: String) async throws {
         let program = try shell.onTerminal("exec " + start)
         try await program.screen.wait { $0.contains("ready> ") }

@@ -12,7 +12,7 @@ struct ReplayTests {
         ("a - - [17/May/2015:10:05:03 +0000] \"-\" 200 1 \"-\" \"-\"", "access log f"),
     ])
     func theFormatIsDetectedFromTheFirstCharacter(text: String, source: String) throws {
-        // Without `<?xml`, because XML forbids blanks before its declaration.
+        // The second text has no `<?xml`, because XML forbids blanks before its declaration.
         #expect(try Replay.read(path: folder.write(text, to: "f")).source == source)
     }
 

@@ -219,7 +219,7 @@ struct SendInputTests {
         #expect(Set(track.events.map { member($0, "messageId") }).count == 3)
     }
 
-    @Test func equalLinesOfStandardInputGetDifferentIDs() throws {
+    @Test func eachReadingOfStandardInputGetsNewMessageIDs() throws {
         let text = #"{"event":"Order Completed","userId":"user-1"}"#
         for name in ["-", "events.ndjson"] {
             let ids = try (0..<2).map { _ in member(try #require(input(text, name).events.first), "messageId")

@@ -216,7 +216,7 @@ struct SendRunTests {
         #expect(sent.allSatisfy { $0.header("Authorization")?.hasPrefix("Bearer ") == true })
     }
 
-    @Test func sendingResumesOnlyForTheSameFileGatewayAndKey() throws {
+    @Test func sendingResumesOnlyForTheSameFileAndKey() throws {
         let folder = TemporaryFolder()
         let url = try #require(URL(string: "http://gateway.example:8787"))
         func checkpoint(
