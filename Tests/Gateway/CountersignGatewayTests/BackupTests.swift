@@ -84,7 +84,7 @@ struct BackupTests {
         #expect(Backup.all(in: folder).map(\.bytes) == [])
         try whole.write(toFile: manifest, atomically: true, encoding: .utf8)
         #expect(try Backup.verify(backup.path) == backup)
-        // One byte in the text of an event, which SQLite's integrity check does not cover.
+        // Changes one byte in the text of an event, which SQLite's integrity check does not detect.
         let path = backup.path + "/events.sqlite"
         var bytes = try Data(contentsOf: URL(fileURLWithPath: path))
         let place = try #require(bytes.range(of: Data("m-1".utf8)))
@@ -136,7 +136,7 @@ struct BackupTests {
         #expect(code { _ = try Backup.create(of: folder, in: folder) } == .notFound)
     }
 
-    /// `ahead`: hours by which the clock was ahead at the first backup. `next`: hours from the true time to the second.
+    /// The clock is `ahead` hours ahead at the first backup. The next one is due `next` hours after its true time.
     @Test(arguments: [(23.0, 0.0), (8_760, 0), (0.01, 24.01)])
     func aBackupMadeWithTheClockAheadDoesNotStopTheSchedule(ahead: Double, next: Double) throws {
         let fixture = try GatewayFixture(.standard, enforcement: .disabled)

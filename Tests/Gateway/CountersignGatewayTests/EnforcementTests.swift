@@ -195,7 +195,7 @@ struct EnforcementTests {
         known.note(1, of: "jane", .accepted, nil, atMilliseconds: 500)
         known.note(2, of: "john", .accepted, nil, atMilliseconds: 1_500)
         #expect(sum() == [1, 0])
-        // A token that was never accepted, and an accepted one that fails for a reason other than its expiry or key.
+        // Tokens that were never accepted, or that fail for a reason other than their expiry or key, do not count.
         for code in [
             AuthErrorCode.missingToken, .decodingError, .incorrectAlgorithm, .noMatchingPublicKeys, .expired,
         ] { known.note(9, of: "jane", .rejected, code, atMilliseconds: 1_600) }

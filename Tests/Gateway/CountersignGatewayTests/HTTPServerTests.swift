@@ -32,7 +32,7 @@ struct HTTPServerTests {
         "Host: a\r\nContent-Length: 99999999999999999999",
         "Host: a\r\n" + String(repeating: "A: b\r\n", count: 101) + "Content-Length: 2",
     ])
-    func ambiguousFramingClosesTheConnection(head: String) throws {
+    func aRejectedHeadClosesTheConnection(head: String) throws {
         try withGateway { fixture in
             let connection = try RawConnection(port: fixture.gateway.port)
             connection.send(

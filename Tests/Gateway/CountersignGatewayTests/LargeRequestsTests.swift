@@ -195,8 +195,8 @@ struct LargeRequestsTests {
         #expect(detached.body == [1, 2])
     }
 
-    /// Swift compares and hashes a run of combining marks in quadratic time. Each of these texts would take a
-    /// minute.
+    /// Swift compares and hashes a run of combining marks in quadratic time. Each of these texts, except the shorter
+    /// form, would take a minute.
     @Test(arguments: [
         ("/v1/batch", #"{"writeKey":"¤","batch":[]}"#),
         (

@@ -106,7 +106,7 @@ struct SignatureTests {
     }
 
     /// Up to sixteen threads verify the same tokens at once.
-    @Test func manyThreadsGetTheSameVerdicts() throws {
+    @Test func concurrentVerificationsGiveTheSameResults() throws {
         let keys = [TestKeys.rsa, TestKeys.ec, TestKeys.ed]
         let verifier = verifier(keys)
         let tokens = try (keys + [TestKeys.otherRSA]).map {

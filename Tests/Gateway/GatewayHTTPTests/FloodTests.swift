@@ -108,7 +108,7 @@ struct FloodTests {
         }
     }
 
-    /// The client sends a rejected request again, so nothing is lost or done twice.
+    /// A client repeats a rejected request. So a request that has changed data is answered despite the limit.
     @Test(arguments: [("GET", false, 503), ("POST", true, 503), ("POST", false, 200)])
     func aReadBeyondTheMemoryLimitIsRejected(method: String, changesNothing: Bool, status: Int) throws {
         var limits = GatewayLimits()
@@ -161,12 +161,11 @@ struct FloodTests {
         }
     }
 
-    @Test func anAddressWithTooManyConnectionsLosesThoseThatIdleFirst() throws {
+    @Test func anAddressWithTooManyConnectionsLosesIdleOnesFirst() throws {
         try withGateway({ $0.limits.connectionsPerAddress = 2 }) { fixture in
             let idle = try RawConnection(port: fixture.gateway.port)
             #expect(idle.get("/livez")?.status == 200)
             let busy = try begun(fixture.gateway.port)
-            // A round trip on another connection shows that the server has read earlier input.
             #expect(idle.get("/livez")?.status == 200)
             let third = try begun(fixture.gateway.port)
             #expect(idle.isClosedByServer())

@@ -199,8 +199,8 @@ struct ServerLoopTests {
         #expect(holders.makeRoom(at: now + MonotonicClock.second / 10))
     }
 
-    /// Memory is taken from the slowest connection of any loop and is free immediately.
-    @Test func theLoopsShareTheMemoryOfBodies() throws {
+    /// The server closes the slow connection.
+    @Test func memoryOfASlowConnectionIsFreedForAnotherAtOnce() throws {
         let table = ConnectionTable(limits: GatewayLimits())
         let memory = BodyMemory(limit: 20_000)
         let holders = EvictionQueue(limit: 20_000, connections: table)

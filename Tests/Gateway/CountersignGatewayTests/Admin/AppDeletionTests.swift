@@ -90,7 +90,7 @@ struct AppDeletionTests {
     @Test func deletingAnAppErasesItsRowsFromEveryTable() throws {
         let other = try bench.apps.createApp(id: "kiosk").writeKey
         try bench.gateway.refreshApps()
-        // Kiosk's event is first, so that its counts are written at once. Those of later commits may take a second.
+        // Kiosk's event is first, so that its counts are written at once. Counts of later commits may take a second.
         #expect(try send("m3", of: "cleo", bench, key: other) == 200)
         // Long enough not to occur in a random id or key by chance.
         let users = ["ada@example.com", "bob@example.com"]

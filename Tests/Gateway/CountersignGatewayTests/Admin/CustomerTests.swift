@@ -270,7 +270,7 @@ struct CustomerTests {
         #expect(try bench.ask("DELETE", "apps/shop/customers/ada", nil, writer).status == 200)
         #expect(try answers(endpoints[0]) == ["", "no account bob"])
         #expect(try bench.ask("DELETE", "apps/shop/customers/bo", nil, writer).status == 404)
-        // Retention may have deleted all events of this customer.
+        // Bob has no events, as if retention had deleted them.
         #expect(try bench.ask("DELETE", "apps/shop/customers/bob", nil, writer).status == 200)
         #expect(try answers(endpoints[0]) == ["", ""])
         #expect(try answers(endpoints[1]) == ["no account ada", "no account bob"])

@@ -114,8 +114,7 @@ struct UserMaskTests {
             }
             if body.contains(key.user(Self.user)) { named += 1 }
         }
-        // Events as a list and one by one, samples, sessions, consumers, webhooks, and the audit log as list, JSON and
-        // CSV.
+        // The event list, two events, samples, sessions, consumers, webhooks, and the audit log as list, JSON and CSV.
         #expect(named >= 10)
         let recheck = try #require(paths.first { $0.contains("samples/") })
         let again = try bench.ask("POST", recheck + "/recheck", "{}", bench.token("read"))

@@ -98,7 +98,7 @@ struct TelemetryTests {
                 "countersign.app": "shop", "countersign.verdict": "accepted",
                 "countersign.events.accepted": "1",
             ])
-        // Each span lies within its parent, and siblings do not overlap.
+        // The children of the server span lie within it and do not overlap.
         #expect(spans.map(\.parent) == [server.parent, server.id, spans[1].id, server.id, server.id])
         #expect(Set(spans.map(\.id)).count == 5)
         var last = server.time("startTimeUnixNano")

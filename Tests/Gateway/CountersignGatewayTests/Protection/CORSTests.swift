@@ -123,7 +123,7 @@ struct CORSTests {
         }
     }
 
-    /// Without CORS headers a page cannot read the code, such as the one that asks for smaller requests.
+    /// A page cannot read an error code without CORS headers. After `body_too_large` it must send smaller requests.
     @Test(
         arguments: [
             ("POST", "/v1/batch", ["Content-Length": "99999999"], nil, 413, "body_too_large"),

@@ -66,7 +66,7 @@ struct RateLimiterTests {
         #expect(excess == 0 && allowed > 0)
     }
 
-    @Test func keysHaveSeparateBucketsUntilTheTableIsFull() {
+    @Test func fewKeysHaveSeparateBuckets() {
         let clock = Clock()
         let limiter = RateLimiter<Int>(rate: 1, capacity: 4_096, now: { clock.nanoseconds.withLock { $0 } })
         for key in 0..<256 { for _ in 0..<5 { #expect(limiter.take(key) == .allowed) } }
