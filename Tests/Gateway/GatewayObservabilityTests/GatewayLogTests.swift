@@ -142,6 +142,7 @@ struct GatewayLogTests {
         log.requestEnded(record())
         try sink.isEntered.waitForSignal()
         log.close(within: 0.01)
+        #expect(sink.text.withLock { $0.isEmpty })
         sink.mayGoOn.signal()
     }
 
