@@ -58,7 +58,7 @@ struct GeolocationDialectTests {
             ])
     }
 
-    /// The status is 200, because the vendor's SDK repeats a record forever after any other status.
+    /// The status is 200, because the vendor's SDK retries a record forever unless the status is 2xx.
     @Test func anUploadWithOnlyRejectedRecordsReportsNoSuccess() throws {
         let authorization = "Bearer " + (try token())
         let bad = #"{"uuid":true,"coords":7}"#
@@ -90,7 +90,7 @@ struct GeolocationDialectTests {
             post(Self.record, authorization: "Bearer \(unnamed)", path: "/api/locations/shop")?.status == 200)
     }
 
-    /// Without a user, the token cannot be assigned to anyone. The code is the same as for signed users' tokens.
+    /// Without a user, the token cannot be assigned to anyone. All dialects use the same code.
     @Test(arguments: [nil, ""]) func aTokenWithoutASubjectIsASubjectMismatch(subject: String?) throws {
         var claims: JSONObject = [
             "aud": "shop", "exp": .integer(Int64(Date().timeIntervalSince1970 + 600)),

@@ -43,7 +43,7 @@ struct TokenServiceTests {
         let service = try service()
         defer { service.stop() }
         for _ in 0..<3 {
-            // The store runs its work in order, so the batch of the last refresh is over.
+            // The store runs its work in order, so the batch of the previous refresh is over.
             try service.store.perform { _ in }
             try service.refresh()
         }

@@ -8,7 +8,7 @@ import Testing
 extension PostgreSQLTests {
     @Suite(.timeLimit(.minutes(1)))
     struct ArrivalTests {
-        /// Resumes when something has happened to the app since the ticket was taken.
+        /// Waits until `arrivals` notes a change of the app after the ticket was taken.
         private static func arrival(_ arrivals: EventArrivals, since ticket: EventArrivals.Ticket) async {
             await withCheckedContinuation { continuation in
                 _ = arrivals.wait(for: "shop", since: ticket) { continuation.resume() }

@@ -68,7 +68,7 @@ struct AppSettingTests {
     }
 
     @Test(arguments: [0, -1, .infinity, .nan] as [Double])
-    func aPolicyThatRejectsEveryTokenIsInvalid(lifetime: Double) throws {
+    func aPolicyWithoutAlgorithmsOrAUsableLifetimeIsInvalid(lifetime: Double) throws {
         for policy in [ClaimsPolicy(algorithms: []), ClaimsPolicy(maximumLifetime: lifetime)] {
             let error = #expect(throws: GatewayError.self) { try policy.check() }
             #expect(error?.code == .invalid)
@@ -77,7 +77,7 @@ struct AppSettingTests {
     }
 
     /// A later version may have stored the unknown value.
-    @Test func anUnknownModeCountsAsTheStrictest() throws {
+    @Test func anUnknownCustomerTokenModeCountsAsRequired() throws {
         var project = ProjectSettings.standard(for: "shop")
         project.customerTokens = .allowed
         try apps.setProject(project, for: "shop")

@@ -71,7 +71,6 @@ struct ControlRulesTests {
         #expect(try apps.admins.users().map(\.role) == [.owner])
     }
 
-    /// Recipients as a later version or a careless operator may write them.
     @Test(
         arguments: [
             (

@@ -72,7 +72,7 @@ final class CustomerStoreTests {
         #expect(try property("seen", ["registered": "jane"]) == "1")
     }
 
-    @Test func aSecondDevicesAnonymousProfileIsMergedIntoTheCustomers() throws {
+    @Test func anAnonymousProfileOfASecondDeviceIsMergedIntoTheCustomer() throws {
         try apply(["cookie": "A", "registered": "jane"], ["city": "\"Brno\"", "age": "30"], at: 1_000)
         try apply(["cookie": "B"], ["city": "\"Wien\"", "size": "\"M\""], at: 1_500, read: ["m-1"])
         let second = try #require(try customer(["cookie": "B"]))

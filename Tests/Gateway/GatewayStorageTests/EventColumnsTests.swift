@@ -77,7 +77,7 @@ struct EventColumnsTests {
     }
 
     /// The number of a key whose transaction was rolled back goes to another key.
-    @Test func aKeyOfARolledBackCommitKeepsNoNumber() throws {
+    @Test func aRolledBackTransactionReservesNoKeyNumber() throws {
         let log = try EventLogWriter(path: path)
         defer { log.close() }
         try store("m-1", proof("r-1", key: "k-1"), in: log)
@@ -114,7 +114,7 @@ struct EventColumnsTests {
 
     /// Version 13 is the oldest version, version 15 is without claims.
     @Test(arguments: [13, 15])
-    func aFileOfAnEarlierVersionIsReadAndContinues(version: Int) throws {
+    func aFileOfAnEarlierVersionIsReadAndMigrated(version: Int) throws {
         do {
             let old = try SQLiteConnection(path: path)
             try old.execute("PRAGMA page_size = 8192; PRAGMA journal_mode = WAL")

@@ -160,7 +160,7 @@ struct EventIndexTests {
         #expect(try messages(user: "ada") == (0..<64).map { "m-\($0)" })
     }
 
-    @Test func eventsBesideAGapOfTheLargestOffsetAreFound() throws {
+    @Test func eventsOnBothSidesOfAGapOfUInt32MaxAreFound() throws {
         let log = try open()
         for number in 0..<8 { #expect(try store("m-\(number)", user: "ada", in: log)) }
         log.close()
@@ -203,7 +203,7 @@ struct EventIndexTests {
         for user in users { #expect(try messages(user: user) == (0..<40).map { "m-\($0)" }) }
     }
 
-    /// Later versions read these runs, so the hashes must not change.
+    /// Later versions read the runs that this version writes, so the hashes must not change.
     @Test func indexHashesAreStableAcrossVersions() {
         let hasher = IndexHasher(secret: Array(0..<32))
         let key = hasher.key(
@@ -433,7 +433,7 @@ struct EventIndexTests {
         #expect(counted == after.count)
     }
 
-    /// In runs, in memory and in rows not yet indexed, in this process and in another.
+    /// Events in runs, in memory and in rows not indexed yet, read by the writing process and by another one.
     @Test func anAppsEventsAreFoundAmongThoseOfOthers() throws {
         var kept: [String: [String]] = [:]
         for round in 0..<4 {
@@ -509,7 +509,7 @@ struct EventIndexTests {
         }
     #endif
 
-    /// Rows of another app are changed here, so reading them would be noticed.
+    /// Moves two indexed rows of another app to this app. Only a scan of all rows would find them.
     @Test func readingOneAppReadsNoRowsOfOthers() throws {
         let first = try open()
         for number in 0..<45 {
@@ -522,7 +522,6 @@ struct EventIndexTests {
         let runs = OpenIndexRuns()
         let log = try EventLogWriter(path: path, recent: runs.recent, sizes: Self.sizes)
         defer { log.close() }
-        // An app's row under another app's name: a scan of all rows would find it.
         try log.connection.execute("UPDATE event SET app_id = 'kiosk' WHERE message_id IN ('m-1', 'm-44')")
         try check("kiosk", ["m-0", "m-15", "m-30"], runs)
     }

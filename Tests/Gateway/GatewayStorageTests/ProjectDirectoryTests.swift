@@ -66,7 +66,7 @@ struct ProjectDirectoryTests {
         #expect(code { try directory.setProjectToken("cafe", for: "shop") } == .conflict)
     }
 
-    @Test func aMessageIsCompletedSoThatClientsCanDecodeIt() throws {
+    @Test func omittedMembersOfMessagesAndConsentCategoriesGetDefaults() throws {
         try directory.projects.put(
             .inAppMessage, json: #"{"id":"m","trigger":{"event_type":"session_start"}}"#, in: "shop")
         #expect(
@@ -145,7 +145,7 @@ struct ProjectDirectoryTests {
         #expect(code { try directory.projects.remove(.inAppMessage, id: "b", from: "shop") } == .notFound)
     }
 
-    @Test func customerTokenSecretsAreGeneratedOrGivenAndNeverShort() throws {
+    @Test func customerTokenAndWebhookSecretsAreGeneratedOrGivenAndNeverShort() throws {
         #expect(try directory.projects.addCustomerTokenKey(id: "k1", to: "shop").utf8.count >= 32)
         #expect(code { _ = try directory.projects.addCustomerTokenKey(id: "k1", to: "shop") } == .conflict)
         #expect(

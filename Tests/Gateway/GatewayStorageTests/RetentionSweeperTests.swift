@@ -91,7 +91,6 @@ struct RetentionSweeperTests {
         #expect(try left("long") == [2, 3, 4, 5])
         #expect(try left("all") == [1, 2, 3, 4, 5])
         #expect(try usage("short") == [2, 20])
-        // The next sweep continues where this one ended.
         try sweep(["short": short], day: 7)
         #expect(try left("short") == [5])
     }
@@ -140,7 +139,7 @@ struct RetentionSweeperTests {
             uniqueKeysWithValues: ["idle", "empty"].map { ($0, AppRules(days: 2)) })
         var sweeper = RetentionSweeper()
         #expect(try work(of: &sweeper, apps, day: 9) == (0, 2))
-        // The oldest event is cached, even if other apps store events.
+        // Results are cached. After another app stores an event, only the empty app is read again.
         #expect(try work(of: &sweeper, apps, day: 9) == (0, 0))
         try add("busy", day: 9)
         #expect(try work(of: &sweeper, apps, day: 9) == (0, 1))
@@ -221,7 +220,7 @@ struct RetentionSweeperTests {
         try change("c1", of: "a", day: 1, properties: 1_000, bytes: 100)
         for day in 2...3 { try add("a", day: Int64(day), bytes: 10_000) }
         try change("c4", of: "a", day: 4, properties: 1, bytes: 5_000)
-        // 1,000 properties of 102 bytes with their names, `c1` and `cookie`.
+        // 1,000 values of 102 bytes, the names of their properties, `c1` and `cookie`.
         let first: Int64 = 102_000 + 3_890 + 8
         let second: Int64 = 5_002 + 2 + 8
         #expect(try customerBytes("a") == first + second)

@@ -127,7 +127,7 @@ struct SQLiteEventStoreTests {
     }
 
     /// The joint transaction of two batches is rolled back. Retried alone, the first batch is stored, the second fails.
-    @Test func aCommitRetriedAloneCompletesOnce() throws {
+    @Test func batchesRetriedAloneAreEachReportedOnce() throws {
         let path = folder.appendingPathComponent("events.sqlite").path
         let heard = HeardCommits()
         let store = try SQLiteEventStore(path: path, pendingBytes: 1 << 20, observer: heard)

@@ -168,7 +168,7 @@ struct SessionTableTests {
     }
 
     // The store is opened again, as after a crash between commit and response.
-    @Test func theDirectParentGetsTheActiveTokenAgainAfterARestart() throws {
+    @Test func aParentTokenGetsTheActiveTokenAgainAfterARestart() throws {
         let first = try open(store())
         let second = try granted(exchange(first, store()))
         let again = try granted(exchange(first, store(), at: 59))
@@ -231,7 +231,7 @@ struct SessionTableTests {
         #expect(rejections.withLock { $0 } == [.overloaded])
     }
 
-    /// A public client names its app and nothing else.
+    /// A public client has no secret. It sends the app's id as its client id.
     @Test func aClientCannotEndASessionOfAnotherClientOrApp() throws {
         let store = try store()
         let token = try open(store)
@@ -376,7 +376,7 @@ struct SessionTableTests {
         }
     }
 
-    @Test func aFailedCommitFailsAllItsRequests() throws {
+    @Test func aFailedCommitChangesNothingAndAClosedStoreRejectsRequests() throws {
         let store = try store()
         let token = try open(store)
         #expect(throws: GatewayError.self) {

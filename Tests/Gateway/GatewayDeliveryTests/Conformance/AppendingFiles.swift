@@ -4,7 +4,7 @@ import GatewayDelivery
 import GatewayModel
 import GatewayStorage
 
-/// A minimal means of delivery, which appends events to one file. Another one needs only such a type and its
+/// A minimal kind of delivery, which appends events to one file. A new kind needs only such a type and its
 /// registration with the runner.
 struct AppendingFiles: WayKind {
     let kind = EventConsumerID.Kind.file

@@ -194,7 +194,7 @@ final class DeliveryBench {
             _ = try consumers.create(
                 try id, EventConsumerSettings(filter: EventFilter(name: name), holdDays: holdDays),
                 from: .start)
-        // Retention never waits for files.
+        // Each app has hourly files, and retention never waits for them.
         case .file: break
         case .sample: route.withLock { $0?.holdDays = holdDays }
         }

@@ -63,7 +63,7 @@ struct DeliveryConformanceTests {
     }
 
     @Test(arguments: WayCase.run, [false, true])
-    func aResumeAttemptsAtOnce(_ way: WayCase, isPaused: Bool) throws {
+    func aResumeRetriesAtOnce(_ way: WayCase, isPaused: Bool) throws {
         let bench = try DeliveryBench(way)
         try bench.create()
         bench.log.add(1)

@@ -11,7 +11,7 @@ final class ListedLog: EventLog {
         var floor: Int64 = 0
         /// The floor after the next read; nil leaves it.
         var nextFloor: Int64?
-        /// Sequence numbers of events that filters exclude.
+        /// Sequence numbers of events that reads omit, such as those of a deleted user.
         var leftOut: Set<Int64> = []
     }
 

@@ -32,7 +32,7 @@ struct ConsumerLibraryTests {
         try fixture.place.waitForTransactions()
     }
 
-    @Test func aConsumerConfirmsContinuesAndWaits() async throws {
+    @Test func aConsumerAcknowledgesContinuesAndWaits() async throws {
         try store("m-1", "m-2", "m-3")
         _ = try consumers.create(id, EventConsumerSettings(), from: .start)
         let consumer = try CountersignConsumer.EventConsumer(

@@ -239,7 +239,7 @@ struct FollowingTests {
         #expect(try bench.code("GET", "events") == "401 unauthenticated", "a deleted token is rejected")
     }
 
-    @Test func aConsumerLeasesConfirmsAndContinues() throws {
+    @Test func aConsumerLeasesAcknowledgesAndContinues() throws {
         try bench.store(trackEvent("m-1"), trackEvent("m-2"), trackEvent("m-3"))
         let made = try bench.ask("POST", "consumers", #"{"name":"billing"}"#)
         #expect(made.status == 201)

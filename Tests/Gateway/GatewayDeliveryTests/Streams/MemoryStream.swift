@@ -50,6 +50,7 @@ final class MemoryStream: @unchecked Sendable {
         return Connection(self)
     }
 
+    /// The message ids of the stored events.
     var positions: [String] { messages.compactMap { $0.headers["Countersign-Message-Id"] } }
 
     /// Simulates a server crash that loses unwritten messages.

@@ -205,7 +205,7 @@ struct BloomreachForgeryTests {
         #expect(try post(track, escaped, as: "attacker").status == 400)
     }
 
-    @Test func aTokenThatHasExpiredOrIsForAnotherKeyReadsNothing() throws {
+    @Test func aTokenThatHasExpiredOrIsSignedByAnotherKeyReadsNothing() throws {
         let stranger = try SharedKeys.stranger()
         let bad = [
             try client.fixture.token(for: "jane", lifetime: -120),

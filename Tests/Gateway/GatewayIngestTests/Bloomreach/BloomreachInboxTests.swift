@@ -259,7 +259,7 @@ struct BloomreachInboxTests {
             + Base64URL.encode(HMACSHA256.authenticate(Array(input.utf8), key: Array(secret.utf8)))
     }
 
-    /// Turns on customer tokens and returns the secret of the private key.
+    /// Sets the mode of customer tokens and returns the secret of a new key.
     private func turnOn(_ mode: CustomerTokens = .required) throws -> String {
         try client.edit { try $0.setCustomerTokens(mode, for: "shop") }
         let secret = try client.fixture.apps.projects.addCustomerTokenKey(id: "key-1", to: "shop")
@@ -288,7 +288,7 @@ struct BloomreachInboxTests {
         #expect(try fetch(authorization: "Bearer \(user)").status == 401)
     }
 
-    @Test func theTokensIDsMustCoverTheRequests() throws {
+    @Test func aCustomerTokenMustCoverTheIDsOfTheRequest() throws {
         let secret = try turnOn()
         track(#"{"cookie":"X","registered":"john"}"#)
         try put("johns", to: registered("john"))

@@ -27,7 +27,7 @@ struct WireShapeTests {
         let isOnlyCredential = shape.dialect.key == nil
         let fixture = try GatewayFixture(.standard, enforcement: isOnlyCredential ? .disabled : .required)
         let client = try fixture.client()
-        // The last of the endpoints for locations names the app.
+        // The last path for locations includes the app.
         let target = WireShape.target(try #require(shape.paths.last))
         var tokens: [(String?, Int)] = [
             (nil, 26), ("nonsense", 20), (try fixture.token(for: "user-1", lifetime: -60), 22),

@@ -209,7 +209,7 @@ struct IdentityProviderTests {
         metadata("https://id.example", "https://id.example:22/keys"), #"{"issuer":"https://id.example"}"#,
         "<html>",
     ])
-    func metadataOfAnotherIssuerIsNotFollowed(document: String) throws {
+    func invalidMetadataAndMetadataOfAnotherIssuerAreNotFollowed(document: String) throws {
         let url = "https://id.example/.well-known/openid-configuration"
         let asked = Lock<[String]>([])
         let (_, registry) = try app(
@@ -220,7 +220,7 @@ struct IdentityProviderTests {
         #expect(asked.withLock { $0 } == [url])
     }
 
-    @Test func settingsOfEarlierVersionsAreReadAndOneValueStaysReadableByThem() throws {
+    @Test func settingsOfEarlierVersionsAreReadAndASingleValueKeepsTheirFormat() throws {
         let apps = try place.openControl()
         _ = try apps.createApp(id: "shop")
         let connection = try place.connection(to: "control")
