@@ -162,7 +162,7 @@ struct BloomreachClientTests {
         #expect(again.requests.map { $0.header("Authorization") } == ["Token key", "Token new-key"])
     }
 
-    @Test func apiKeysAreNotInTheQueueFile() async throws {
+    @Test func aQuarantinedEventHasNoAPIKeyAndCanBeRequeuedAndDeleted() async throws {
         let device = try BloomreachDevice(
             server: ScriptedTransport { request in
                 String(decoding: request.body, as: UTF8.self).contains("\"bad\"")

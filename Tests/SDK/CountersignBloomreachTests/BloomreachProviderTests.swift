@@ -72,7 +72,7 @@ struct BloomreachProviderTests {
     }
 
     // The log lines of Bloomreach's documentation, word for word.
-    @Test func withoutAProviderEachPlatformsErrorTextIsLogged() throws {
+    @Test func withoutAValidProviderEachPlatformsErrorTextIsLogged() throws {
         for (wording, provider, line) in [
             (.ios, nil, "Advanced authorization flag has been enabled without provider"),
             (.ios, .className("No.Class"), "Advanced authorization flag has been enabled without provider"),

@@ -125,7 +125,7 @@ struct BloomreachSessionTests {
     }
 
     /// On some systems a process ends without a background notification, so closing the client counts as one.
-    @Test func aSessionEndsWhenItsClientWasClosed() async throws {
+    @Test func aTimedOutSessionEndsAtTheTimeItsClientWasClosed() async throws {
         var device = try BloomreachDevice { $0.automaticSessionTracking = false }
         device.client.startSession()
         device.clock.advance(by: 50)

@@ -164,7 +164,7 @@ struct EventConsumerTests {
             "an expired lease is not released")
     }
 
-    @Test func aPartialAcknowledgementReleasesTheRest() async throws {
+    @Test func theRestOfAPartlyAcknowledgedBatchCanBeReleased() async throws {
         let transport = GatewayScript.transport(
             polls: GatewayScript.batch(GatewayScript.event(1), GatewayScript.event(2)), clock: clock)
         var worker = try GatewayScript.consumer(transport, clock).makeAsyncIterator()

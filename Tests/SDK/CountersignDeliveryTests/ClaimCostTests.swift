@@ -107,7 +107,7 @@ struct ClaimCostTests {
 
     // MARK: The order
 
-    /// The order in which claims take events, by a search of all events.
+    /// The events that a claim must take, found by a search of all events.
     private func expected(_ queue: EventQueue, _ request: ClaimRequest) throws -> [Int64] {
         let rows = try queue.connection.all(
             "SELECT seq, user_id FROM event ORDER BY seq \(request.newestFirst ? "DESC" : "")"

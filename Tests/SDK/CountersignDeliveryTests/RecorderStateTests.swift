@@ -64,7 +64,7 @@ struct RecorderStateTests {
         #expect(index.durable == 1 && index.moved == 2)
     }
 
-    @Test func theErrorStaysUntilBothOperationsSucceed() {
+    @Test func aDiskErrorStaysUntilLogAndCheckpointSucceed() {
         var disk = DiskState()
         #expect(disk.failed(.log, "full") && !disk.failed(.log, "full") && disk.failed(.checkpoint, "locked"))
         #expect(disk.succeeded(.log) && disk.lastError == "locked")

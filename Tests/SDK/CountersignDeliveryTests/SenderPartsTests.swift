@@ -82,7 +82,7 @@ struct SenderPartsTests {
         #expect(backlog.dueAt(policy) == nil)
     }
 
-    @Test func aFailedOutcomeIsRetriedWithGrowingPausesUntilAWipe() {
+    @Test func aFailedOutcomeIsRetriedWithGrowingPausesUntilItIsApplied() {
         let outcome = DeliveryOutcome(delivered: [event(1)])
         var pending = PendingOutcome()
         pending.apply(outcome)

@@ -53,7 +53,6 @@ struct AccessTokensTests {
         #expect(bench.events.withLock { $0.count } == 20)
     }
 
-    /// The app hands over a token pair to a client that it closes immediately.
     @Test func aTokenHandedToAClientThatClosesAtOnceKeepsItsExpiry() async {
         await bench.make(bench.expiring(in: 600)).close()
         bench.clock.advance(by: 600)

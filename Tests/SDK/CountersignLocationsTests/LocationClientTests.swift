@@ -17,7 +17,7 @@ struct LocationClientTests {
         latitude: 46.05, longitude: 14.51, timestamp: Date(timeIntervalSince1970: 1_430_800_314.123))
 
     @Test(arguments: ["Bearer ", ""])
-    func refusedTokenIsRefreshedAndTheRecordArrivesOnce(prefix: String) async throws {
+    func aRejectedTokenIsRefreshedAndTheRecordArrivesOnce(prefix: String) async throws {
         bench.response.withLock { $0 = { $0.token == prefix + "A0" ? .json(401, "") : nil } }
         let client = try bench.make { $0.authorization.strategy = prefix.isEmpty ? .sas : .jwt }
         let uuid = try await client.record(here)

@@ -5,7 +5,7 @@ import Testing
 
 @testable import CountersignLocations
 
-/// The parts of the refresh machine, each alone.
+/// The refresh machine and its parts, without stores or requests.
 struct RefreshPartsTests {
     private let retry = RetryPolicy(baseDelay: 2, maximumDelay: 100)
     private let problem = ServerAnswer.Explanation("code", "words")

@@ -5,7 +5,7 @@ import Testing
 
 @testable import CountersignLocations
 
-/// The lock by which one process at a time refreshes.
+/// The lock that lets one process at a time refresh tokens.
 @Suite(.timeLimit(.minutes(5)))
 struct TokenPairStoreTests {
     private let folder = TemporaryFolder()

@@ -45,7 +45,7 @@ import TestSupport
             return originals[name]?(file, bytes, count, offset) ?? -1
         }
 
-        /// Nil if there is room for a write up to `end`.
+        /// The `errno` of a write up to `end`; nil if there is room.
         private static func failure(_ file: Int32, _ end: Int64) -> Int32? {
             let path =
                 (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\(file)")) ?? ""
@@ -75,7 +75,7 @@ import TestSupport
         }
     }
 
-    /// A full disk that stays full: stored events are still sent.
+    /// A client on a full disk. Stored events are still sent.
     @Suite(.closing, .timeLimit(.minutes(5)))
     struct FullDiskTests {
         private func open() async throws -> (bench: Bench, client: CountersignClient, directory: URL) {
@@ -226,7 +226,7 @@ import TestSupport
         }
 
         @Test(arguments: [false, true])
-        func awaitedEventsFailBehindManyOtherEvents(isClosed: Bool) async throws {
+        func awaitedEventsFailOnAFullDiskBehindManyUnwrittenEvents(isClosed: Bool) async throws {
             let (bench, client, directory) = try await open()
             try FullDisk.removeReserve(directory)
             let recorder = client.pipeline.recorder
@@ -237,7 +237,7 @@ import TestSupport
             }
             record()
             await recorder.drain()
-            // More than closing attempts to write. `track` does not wait after the failed attempt.
+            // More events than `close()` tries to write. While the log fails, `track` does not wait for the writer.
             for _ in 0..<10 * Recorder.batchEvents { client.track("unwritten") }
             record()
             if isClosed { await client.close() } else { await recorder.drain() }

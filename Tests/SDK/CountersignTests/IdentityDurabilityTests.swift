@@ -209,7 +209,7 @@ struct IdentityDurabilityTests {
 
     // MARK: Suspended processes
 
-    @Test func aSuspendedProcessWithLocksDelaysNoOther() async throws {
+    @Test func aSuspendedProcessWithLocksDoesNotBlockAnother() async throws {
         let (bench, client) = try await Bench.signedIn()
         let directory = bench.configuration.instanceDirectory
         let locks = ["user.lock", "tokens/.tokens.lock"].map { name in

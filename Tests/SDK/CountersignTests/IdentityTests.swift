@@ -49,7 +49,7 @@ struct IdentityTests {
         #expect(queue.range(of: Data("secret".utf8)) == nil)
     }
 
-    @Test func sameUserWithANewTokenOnlyReplacesIt() async throws {
+    @Test func identifyingTheSameUserAgainOnlyReplacesTheToken() async throws {
         let client = try bench.makeClient()
         client.identify(userID: "ada", token: "a.a.a")
         let session = await client.snapshot().sessionID

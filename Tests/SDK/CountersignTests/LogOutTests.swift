@@ -68,7 +68,7 @@ struct LogOutTests {
         await client.logOut()
         client.setUser("ada", token: nil)
         client.track("later")
-        #expect(await client.flush().isComplete, "the second log-out left no events")
+        #expect(await client.flush().isComplete, "no events waited at the second log-out")
     }
 
     @Test func signingOutTwiceWithoutATokenStaysSignedOut() async throws {

@@ -139,7 +139,7 @@ struct QueueRecoveryTests {
         #expect(bench.gateway.events == ["one", "two"])
     }
 
-    /// Damages the number of free pages, so that only returning them fails
+    /// Damages the number of free pages, so that only shrinking the file fails
     /// (https://sqlite.org/fileformat2.html#the_database_header).
     private func damageFreePages(_ file: URL) throws {
         var bytes = try Data(contentsOf: file)

@@ -10,7 +10,6 @@ import Testing
 
 @Suite(.closing)
 struct RecorderTests {
-    /// 32 threads record, identify and flush at the same time.
     @Test func thirtyTwoThreadsLoseNothing() async throws {
         let (bench, client) = try Bench.open {
             $0.limits.maximumUnsavedEvents = 100_000
@@ -70,7 +69,7 @@ struct RecorderTests {
         }
     }
 
-    /// Every call gets a result while the store fails. Recording recovers within a second after the store.
+    /// Every call gets a result while the store fails.
     @Test(.timeLimit(.minutes(5)), arguments: Trouble.allCases)
     func recordingResumesWithinASecondAfterAStoreFailure(trouble: Trouble) async throws {
         let (bench, client) = try Bench.open { $0.limits.maximumUnsavedEvents = 50 }

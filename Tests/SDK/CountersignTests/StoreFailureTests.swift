@@ -103,7 +103,7 @@ struct StoreFailureTests {
         #expect(await client.snapshot().lastError == nil)
     }
 
-    @Test func theSenderIsNotifiedOnceEventsOfTheLogAreInTheQueueFile() async throws {
+    @Test func theSenderIsNotifiedAgainWhenACheckpointSucceedsAfterAFailure() async throws {
         let fixture = try Fixture()
         try await fixture.record("small")
         await fixture.recorder.drain()
@@ -130,7 +130,6 @@ struct StoreFailureTests {
         #expect(fixture.recorder.losses.logged == 12)
         try FileManager.default.removeItem(at: file)
         fixture.bench.clock.advance(to: instant)
-        // The eleventh and later events request a checkpoint again.
         try await fixture.record("one more")
         #expect(try await fixture.names().count == 13)
         for number in 0..<12 { try await fixture.record("later \(number)") }
@@ -160,7 +159,7 @@ struct StoreFailureTests {
         #expect(try await fixture.names() == ["first", "second"] + (0..<64).map { "\($0)" } + ["last"])
     }
 
-    @Test func logsOfEndedProcessesAreSearchedForOnceAMinute() async throws {
+    @Test func idleLogsOfOtherClientsAreSearchedForOnceAMinute() async throws {
         let fixture = try Fixture()
         try await fixture.record("own")
         #expect(try await fixture.names() == ["own"])

@@ -9,11 +9,10 @@ import Testing
 @testable import CountersignDelivery
 @testable import CountersignTransport
 
-/// A server whose responses are partial, cut or lost.
 @Suite(.closing)
 struct UnreliableServerTests {
     /// Parts of batches are rejected, answers are cut or lost after the server has stored the events.
-    @Test func partialAndLostResponsesLoseAndDuplicateNoEvent() async throws {
+    @Test func partialAndLostResponsesLoseNoEvent() async throws {
         var bench = try Bench()
         bench.configuration.batchEvents = 10
         bench.configuration.limits.maximumQuarantinedEvents = 10_000

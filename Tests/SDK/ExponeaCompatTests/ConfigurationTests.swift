@@ -88,7 +88,7 @@ struct ConfigurationTests {
             clock: ManualClock())
     }
 
-    /// All customers would share an ID such as `<null>`.
+    /// Otherwise, all customers would share an ID such as `<null>`.
     @Test func customerIDsWithoutATextAreLeftOut() async throws {
         let (exponea, customers) = (Exponea(), try client(in: folder))
         #expect(exponea.start(customers))

@@ -4,11 +4,8 @@ package import CountersignDelivery
 /// A token store with hooks that may block or throw.
 package final class HookedTokenStore: TokenStore {
     package struct Hooks: Sendable {
-        /// Runs after a token was read.
         package var didRead: @Sendable () throws -> Void = {}
-        /// Runs before a token is stored.
         package var willStore: @Sendable (_ token: String) throws -> Void = { _ in }
-        /// Runs before tokens are removed.
         package var willRemove: @Sendable () throws -> Void = {}
 
         package init() {}

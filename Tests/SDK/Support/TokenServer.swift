@@ -3,7 +3,7 @@ import CountersignTesting
 package import CountersignTransport
 package import Foundation
 
-/// Rotates refresh tokens. The previous token gets the current pair again. An older token revokes all tokens.
+/// A token server with rotation. The previous refresh token gets the current pair again. An older one revokes all.
 package final class TokenServer: Sendable {
     package struct State {
         package var serial = 0

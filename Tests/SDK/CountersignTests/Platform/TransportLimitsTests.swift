@@ -10,7 +10,7 @@ import Testing
 @testable import CountersignLocations
 @testable import CountersignTransport
 
-/// Time limits, interruption and error mapping, also of transports for other platforms.
+/// Time limits, interruption and error codes of transports, including those of `URLSession`.
 @Suite(.closing, .timeLimit(.minutes(5)))
 struct TransportLimitsTests {
     private let clock = ManualClock()
@@ -136,7 +136,7 @@ struct TransportLimitsTests {
         #expect(lines.withLock { $0 } == ["nothing is sent until settings change: not_permitted"])
     }
 
-    @Test func aRefreshForbiddenByTheSystemIsRetriedAfterAnHour() {
+    @Test func aRefreshForbiddenByTheSystemIsNotATransientFailure() {
         let answer = RefreshAnswer(failure: HTTPTransportError(urlErrorCode: -1022))
         #expect(answer.meaning == .unusable(.init("not_permitted", "URLError -1022")))
         #expect(!answer.mayBeExchanged)
