@@ -33,11 +33,14 @@ for variable in $(grep -hoE 'COUNTERSIGN_[A-Z_]+' packaging/countersign.service 
     grep -q "\`$variable\`" docs/reference/settings.md || fail "$variable is not a setting"
 done
 
-# The image must copy all files that the build needs. SwiftPM checks that when it plans the build, without building.
+# The image must copy all files that the build needs. SwiftPM checks its targets when it plans the build, without
+# building. The compiler checks the embedded files.
 mkdir "$folder/source"
 for path in $(sed -n 's/^COPY \([^-][^ ]*\) .*/\1/p' packaging/Containerfile); do cp -r "$path" "$folder/source/"; done
 said="$(swift build --package-path "$folder/source" --product countersign-cli --print-manifest-job-graph 2>&1)" ||
     fail "the files that the image copies cannot be built: $(printf '%s' "$said" | head -n 3)"
+said="$(clang -std=c23 -fsyntax-only -I Sources/CShims/CDashboard/include "$folder/source/Sources/CShims/CDashboard/dashboard_files.c" 2>&1)" ||
+    fail "the image lacks a file that the dashboard embeds: $(printf '%s' "$said" | head -n 3)"
 
 # The image must install exactly the packages whose libraries the program loads.
 if command -v dpkg >/dev/null 2>&1 && command -v objdump >/dev/null 2>&1; then

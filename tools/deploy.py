@@ -99,6 +99,9 @@ def check_chart():
             fail(f"the chart renders the settings as {variables}")
         if pod["terminationGracePeriodSeconds"] <= 7 + 10:
             fail("the pod is killed before the gateway has drained")
+        folder = variables.get("COUNTERSIGN_DATA", "")
+        if (what is full) != folder.startswith("/data/"):
+            fail("the data directory of the StatefulSet must be below the volume, whose own mode fsGroup changes")
     if full["spec"]["replicas"] != 1:
         fail("more than one gateway would share a data directory")
     if several["spec"]["replicas"] != 3 or "volumeClaimTemplates" in several["spec"] or any("BACKUP" in name for name in variables):

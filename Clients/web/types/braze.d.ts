@@ -51,7 +51,7 @@ export type SdkAuthenticationError = {
      */
     errorCode: number;
     /**
-     * The name of the code, such as `EXPIRED`.
+     * The name of the code, such as `EXPIRED`, or a word such as `token_malformed`.
      */
     reason: string;
     /**

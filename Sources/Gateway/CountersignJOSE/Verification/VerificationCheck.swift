@@ -42,7 +42,10 @@ package struct VerificationCheck: Sendable {
                 case .payloadUserIDMismatch: withUser
                 case .subjectMismatch:
                     withUser && report.checkedClaims && !report.faults.contains { $0.code == .invalidPayload }
-                case .revoked where !withRevocations, .userRevoked where !withRevocations: false
+                // Revocations are checked only for a token without another fault.
+                case .revoked, .userRevoked:
+                    withRevocations
+                        && report.faults.allSatisfy { [.revoked, .userRevoked].contains($0.code) }
                 case .expired where report.faults.contains { $0.code == .expirationRequired }: false
                 case .publicKeyError: true
                 default: index < (firstFault ?? all.count) || (index > payload && report.checkedClaims)
