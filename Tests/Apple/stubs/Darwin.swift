@@ -45,6 +45,7 @@ public typealias off_t = Int64
 public typealias dev_t = Int32
 public typealias ino_t = UInt64
 public var ENOENT: Int32 { 2 }
+public var EDQUOT: Int32 { 69 }
 public var O_APPEND: Int32 { 8 }
 public var O_TRUNC: Int32 { 0x400 }
 public var SEEK_END: Int32 { 2 }
