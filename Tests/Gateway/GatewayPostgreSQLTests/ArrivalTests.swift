@@ -22,7 +22,7 @@ extension PostgreSQLTests {
                     here.close()
                     there.close()
                 }
-                // The store's poll always wakes the first waiter of an app. After that only events wake waiters.
+                // A poll always wakes an app without a waiter at the previous poll. This wait makes the app known.
                 await Self.arrival(here.arrivals, since: here.arrivals.ticket)
                 for number in 0..<3 {
                     let ticket = here.arrivals.ticket

@@ -31,9 +31,9 @@ package struct WireShape: Sendable, CustomTestStringConvertible {
     package let dialect: Dialect
     /// The endpoints, as in the OpenAPI document.
     package let paths: [String]
-    /// Whether a body is one event.
+    /// Whether a body has exactly one event.
     package let isSingle: Bool
-    /// The schema of the OpenAPI document with the maximum number of events; nil if there is no schema.
+    /// The schema of the OpenAPI document with the maximum number of events; nil if `OpenAPILimitTests` skips the shape.
     package let limit: String?
     /// The parts of a body: before the first event, between the first two, between later ones, after the last.
     private let frame: [String]

@@ -6,7 +6,7 @@ import Testing
 @testable import Countersign
 @testable import CountersignDelivery
 
-/// A client in its own directory, with a scripted server and a manual clock.
+/// Makes clients that share a directory, a scripted server and a manual clock.
 struct Bench {
     let folder = TemporaryFolder()
     var directory: URL { folder.url }
