@@ -123,7 +123,8 @@ struct RefreshPartsTests {
 
     private let granted = RefreshAnswer(
         TransportResponse(
-            status: 200, body: Array(#"{"access_token":"late","refresh_token":"later"}"#.utf8)),
+            status: 200,
+            body: Array(#"{"access_token":"late","refresh_token":"later","expires_in":1000}"#.utf8)),
         configuration: AuthorizationConfiguration())
 
     private func machine(_ pair: TokenPair) -> RefreshMachine {
@@ -158,6 +159,22 @@ struct RefreshPartsTests {
             #expect(action == .finish, "\(steps)")
             #expect(machine.credential?.accessToken == "a", "\(steps)")
         }
+    }
+
+    @Test func onlyAUsedTokenIsRefreshedWithoutARequest() {
+        var configuration = AuthorizationConfiguration()
+        configuration.refreshUrl = "https://auth.example/tokens"
+        configuration.refreshPayload = ["refresh_token": "{refreshToken}"]
+        var machine = RefreshMachine(configuration: configuration)
+        let pair = TokenPair(accessToken: "a", refreshToken: "r", expiresAt: 1_750_001_000, lifetime: 1_000)
+        machine.adopted(pair, isOnDisk: true, at: reading())
+        _ = machine.begin(uptime: 960)
+        _ = machine.locked(stored: pair, at: reading(960))
+        _ = machine.answered(granted, at: reading(960))
+        _ = machine.saved(nil, at: reading(960))
+        #expect(machine.timer == nil, "no request has used the new token")
+        _ = machine.demand(rejected: nil, hasWaited: false, uptime: 960)
+        #expect(machine.timer == 1_920)
     }
 
     @Test func aSuspensionRestartsTheCountOfUnusableResponses() {
