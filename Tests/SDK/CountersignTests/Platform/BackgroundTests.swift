@@ -69,12 +69,15 @@ struct BackgroundTests {
 
     @Test func withTheManualPolicyTheBackgroundTaskLastsUntilEventsAreStored() async throws {
         let (_, client) = try Bench.open()
+        // The engine's start and a snapshot store the event too. The start must be over.
+        await client.pipeline.engine.idle()
         client.track("A")
         let system = System()
         client.pipeline.enterBackground(holding: { system.perform($0, $1) })
         await system.released()
-        let snapshot = await client.snapshot()
-        #expect((snapshot.queued, snapshot.unsaved, snapshot.sent) == (1, 0, 0))
+        let losses = client.pipeline.recorder.losses
+        #expect((losses.unsaved, losses.logged) == (0, 0))
+        #expect(await client.snapshot().queued == 1)
     }
 
     @Test func whenBackgroundTimeExpiresTheRequestIsCancelledAndItsEventKept() async throws {
