@@ -66,7 +66,7 @@ struct ClaimCostTests {
         if let user = try claim() { blocked.append(user) }
         most = 0
         for round in 0..<300 {
-            guard let user = try claim() else { break }
+            let user = try #require(try claim())
             backoffs.change(user) { $0.hold(until: nil, .init("no_token", "")) }
             blocked.append(user)
             if round % 10 == 9 {
