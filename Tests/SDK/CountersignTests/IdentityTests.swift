@@ -46,6 +46,7 @@ struct IdentityTests {
 
         let file = bench.queueFile
         let queue = try Data(contentsOf: file)
+        #expect(queue.range(of: Data(#""one""#.utf8)) != nil, "the file has the event")
         #expect(queue.range(of: Data("secret".utf8)) == nil)
     }
 
