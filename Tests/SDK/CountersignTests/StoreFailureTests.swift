@@ -528,7 +528,8 @@ struct StoreFailureTests {
                 return lock.l_type == Int16(F_WRLCK)
             }
             #expect(isLocked())
-            let storage = bench.makeStorage()
+            let storage = bench.makeStorage(canOpen: { FirstUnlock.canOpen($0) })
+            try await storage.run { _ in }
             #expect(isLocked())
             try connection.execute("ROLLBACK")
             await storage.close()
