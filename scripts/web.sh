@@ -29,7 +29,7 @@ mkdir "$folder/types"
 tsc --project $client --outDir "$folder/all"
 # The public declarations; the other files are internal.
 for file in index client braze; do cp "$folder/all/$file.d.ts" "$folder/types/"; done
-# These types are written by hand.
+# src/types.d.ts is written by hand.
 printf "export * from '../src/types.js';\n" >"$folder/types/types.d.ts"
 accepts=no
 if [ "${1:-}" = --accept ]; then

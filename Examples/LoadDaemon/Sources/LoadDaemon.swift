@@ -37,7 +37,7 @@ struct LoadDaemon {
         print("at the end: \(result)")
     }
 
-    /// Requests a token for this machine from your backend; see ../TokenBackend.
+    /// Requests a token for this machine from your backend; see Examples/TokenBackend.
     static func token(from url: URL) async throws -> String {
         struct Answer: Decodable { let token: String }
         let (body, _) = try await URLSession.shared.data(from: url)

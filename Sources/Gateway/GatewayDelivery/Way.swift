@@ -2,9 +2,9 @@ package import Dispatch
 package import GatewayModel
 package import GatewayStorage
 
-/// One receiver of events: a webhook, a stream, a file.
+/// Delivers events to one receiver: a webhook, a stream or a file.
 ///
-/// A way delivers batches and reports results. A ``Follower`` tracks the position and decides about retries.
+/// Reports the result of each batch. A ``Follower`` tracks the position and decides about retries.
 package protocol Way: AnyObject, Sendable {
     /// Delivers a batch, then calls `done` once, from any thread. A way that waits for its receiver must not
     /// block the calling thread.
@@ -74,7 +74,7 @@ package enum DeliveryAnswer: Sendable {
     case delivered(through: Int64, receiver: Int64 = 0)
     /// The receiver's last event has this sequence number, so delivery continues after it.
     case moved(to: Int64, receiver: Int64)
-    /// The batch is too large for the receiver. Fewer events are sent, without a back-off. A single event is a failure.
+    /// The batch is too large for the receiver. Fewer events are sent, without a back-off. A batch of one event has failed.
     case split(afterSeconds: Int?)
     case retry(DeliveryFailure, afterSeconds: Int? = nil)
     /// Nothing is delivered before this time in milliseconds since 1970. This is not a failure.

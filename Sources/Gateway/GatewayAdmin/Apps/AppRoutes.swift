@@ -6,7 +6,7 @@ internal import GatewayStorage
 struct AppRoutes: Sendable {
     /// The activity of an app, or of each app, in the last 24 hours; nil if the counts cannot be read now.
     let activity: @Sendable (_ appID: String?, _ nowMilliseconds: Int64) -> BytewiseDictionary<AppActivity>?
-    /// The last uses, by key id, that the running gateway has not stored yet; nil without a running gateway.
+    /// The last use of each write key since this gateway's start, by key id; nil in a local command.
     let writeKeyUses: (@Sendable () -> BytewiseDictionary<Int64>)?
     /// The ids of the apps that have customer profiles.
     let customers: @Sendable () throws(GatewayError) -> BytewiseSet

@@ -59,8 +59,8 @@ extension AdminCall {
     }
 
     /// The id of the user in the query, which may have a pseudonym instead. An unknown pseudonym is returned as it is.
-    /// Throws 503 during the search and 422 for too many users. Throws 403 for an id from a viewer, because the
-    /// response would reveal the id's pseudonym.
+    /// A pseudonym is resolved by a search among the app's users. Throws 503 until that search is complete, and 422
+    /// if there are too many users. Throws 403 for an id from a viewer: the response would reveal its pseudonym.
     func user(
         of appID: String, in index: PseudonymIndex,
         among candidates: (_ last: String, _ isEnough: (String) -> Bool) throws -> Void

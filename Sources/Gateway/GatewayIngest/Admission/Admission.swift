@@ -28,7 +28,7 @@ package enum Verdict {
     /// The token is missing or invalid. Enforcement is optional for the user, so the response has a warning.
     case acceptedWithWarning(VerificationReport)
     /// The token is missing or invalid. Enforcement is required for the user, or the credential is an access token.
-    /// An access token without a user is rejected too.
+    /// An access token whose user claim is absent or empty is rejected too.
     case rejected(VerificationReport)
 }
 

@@ -16,7 +16,9 @@ const GAP = 34;
 const BRUSH = 0.6;
 // Space for the axis names, the markers, and the total of the highest bar.
 const TOP = 48;
+/** The y position of the markers. */
 const MARK = 24;
+// Space for the time labels.
 const FOOT = 26;
 
 export class FailureChart {

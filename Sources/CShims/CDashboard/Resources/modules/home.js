@@ -37,7 +37,7 @@ export function home(context) {
   const list = h("div", {});
   let apps = [];
   const part = view(context, async (signal) => {
-    // The first load uses the apps that the frame has just loaded.
+    // The first load uses the apps that app.js has just loaded.
     const known = first && context.apps;
     first = false;
     const [overview, all] = await Promise.all([api.get("/overview", {}, signal), known || api.get("/apps", { limit: 500 }, signal).then(({ items }) => items)]);
@@ -130,7 +130,7 @@ function idOf(text) {
   return text.normalize("NFKD").toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^-|-$/g, "").slice(0, 64);
 }
 
-/** Why an app's id is invalid; null if it is valid. */
+/** The reason why an app's id is invalid; null if it is valid. */
 function problemOf(id) {
   if (id === "") return "An app needs an id.";
   const found = /[^a-z0-9_-]/.exec(id)?.[0];

@@ -38,7 +38,7 @@ struct BloomreachInbox {
         let caller = try call.admit(identifiers)
         let request = call.request
         var change: CustomerChange?
-        // Unknown message ids are ignored, because a client may still have deleted messages. All message ids are
+        // Unknown message ids are ignored, because a client may still show deleted messages. All message ids are
         // ignored if the request has a hard id without a token for it, because an app's key can be extracted.
         let isProven = caller.authenticated.contains(where: \.isHard)
         let isClosed = !isProven && caller.identifiers.contains(where: \.isHard)

@@ -1,9 +1,9 @@
 internal import CountersignJSON
 internal import GatewayHTTP
 
-/// Removes the invalid records from an upload of locations; ``GeolocationDecoder`` describes the shapes.
+/// Empties the invalid records in an upload of locations; ``GeolocationDecoder`` describes the shapes.
 ///
-/// Other members that are not JSON are cleared. An object that is still not JSON is one invalid record. The
+/// Invalid members beside the records are cleared. An object that is still not JSON is one invalid record. The
 /// body is not rejected, because the vendor's SDK repeats a request for ever after a 400.
 extension BodyRepair {
     mutating func isolateLocations() {
