@@ -32,7 +32,7 @@ struct EventFollower: Sendable {
         state = Lock(State(position: position))
     }
 
-    /// The position up to which all matching events were printed; nil before the first.
+    /// The position up to which all matching events were printed; nil if the next export starts with the oldest.
     var position: String? { state.withLock { $0.position } }
     var count: Int { state.withLock { $0.count } }
     /// Whether retention deleted events after the position before they were printed.

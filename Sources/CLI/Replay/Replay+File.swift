@@ -1,8 +1,9 @@
 internal import Foundation
 
 extension Replay {
-    /// Reads an access log in the combined format or a GPX file, distinguished by the first byte. Events are
-    /// in the order of the file. Throws `notFound` if the file cannot be read, and `failed` without events.
+    /// Reads an access log in the combined format or a GPX file, distinguished by the first byte after white space
+    /// and a byte order mark. Events are in the order of the file. Throws `notFound` if the file cannot be read, and
+    /// `failed` without events.
     static func read(path: String) throws(CommandError) -> Replay {
         let data = Data(try InputFile(path: path).bytes())
         let name = URL(fileURLWithPath: path).lastPathComponent

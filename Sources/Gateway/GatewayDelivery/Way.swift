@@ -74,7 +74,7 @@ package enum DeliveryAnswer: Sendable {
     case delivered(through: Int64, receiver: Int64 = 0)
     /// The receiver's last event has this sequence number, so delivery continues after it.
     case moved(to: Int64, receiver: Int64)
-    /// The batch is too large for the receiver. Fewer events are sent, without a back-off. A batch of one event has failed.
+    /// The batch is too large for the receiver. Fewer events are sent, without a back-off. A batch of one event fails.
     case split(afterSeconds: Int?)
     case retry(DeliveryFailure, afterSeconds: Int? = nil)
     /// Nothing is delivered before this time in milliseconds since 1970. This is not a failure.

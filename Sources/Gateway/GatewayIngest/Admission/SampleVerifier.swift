@@ -37,8 +37,8 @@ package struct SampleVerifier: Sendable {
 
     package func hasToken(of sampleID: String) -> Bool { recorder.failedToken(of: sampleID) != nil }
 
-    /// Verifies the sample's token again. Returns nil if no gateway has the token in memory any more (signatures
-    /// are never on disk), no gateway answers in time, or the app was deleted. A request to another gateway can take seconds.
+    /// Verifies the sample's token again. Returns nil if no gateway has the token in memory any more (signatures are
+    /// never on disk), no gateway answers in time, or the app was deleted. Another gateway may take seconds.
     package func again(_ sample: FailureSample) -> Verdict? {
         guard let failed = recorder.failedToken(of: sample.id) else { return elsewhere(sample) }
         guard let app = apps.app(id: sample.appID) else { return nil }

@@ -25,7 +25,7 @@ export function paint(code) {
   return `url(#paint-${looks[code] ? code : "other"})`;
 }
 
-/** The SVG patterns referenced by `paint`. Needed once in a page. */
+/** The SVG patterns for `paint`, and the pattern of unfinished bars. Needed once in a page. */
 export function paints() {
   const patterns = [...Object.keys(looks), "other"].map((code) => {
     const [hue, kind] = look(code);

@@ -13,7 +13,7 @@ function fill(element, properties, children) {
   return element;
 }
 
-/** Characters that change the text direction, many invisible characters, line separators, and control characters except LF. */
+/** Characters that change the direction, many invisible ones, line separators, and control characters except LF. */
 const unsafe = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g;
 
 /** Text for display, with unsafe characters as JSON escapes. An id from a client must not change surrounding text. */

@@ -4,8 +4,9 @@ internal import GatewayModel
 
 /// Prevents reading from slowing down storing.
 ///
-/// While events are stored and the processors are busy, readers of many events get 3 % of one processor
-/// together: their responses are delayed accordingly. With idle processors there is no delay.
+/// While events are stored and the processors are busy, readers of many events get about 3 % of one
+/// processor together. Each response is delayed by at most ``longestPause`` seconds. With idle processors there is no
+/// delay.
 package final class ReadingPace: Sendable {
     /// Seconds of a monotonic clock and of the thread's CPU time.
     struct Times: Sendable {
