@@ -15,24 +15,23 @@ import Testing
 @Suite(.ownThreads, .timeLimit(.minutes(1)))
 struct HeldUpReportsTests {
     @Test(.onSQLite("its file is locked"), arguments: ["BEGIN IMMEDIATE", "BEGIN EXCLUSIVE"])
-    func aLockedAnalyticsFileDelaysNoAdminRequest(lock: String) throws {
+    func aLockedAnalyticsFileDelaysNoReport(lock: String) throws {
         let bench = try AdminBench()
         let owner = try bench.token("admin")
-        _ = try bench.client().post(batch(trackEvent("m")), headers: ["X-Write-Key": bench.writeKey])
         let other = try bench.place.connection(to: "analytics")
         try other.run(lock)
-        let elapsed = try ContinuousClock().measure {
-            for path in ["apps", "apps/shop", "apps/shop/analytics", "apps/shop/samples", "overview"] {
-                #expect(try bench.ask("GET", path, nil, owner).status == 200, "\(path)")
-            }
-            let plan = try bench.ask("GET", "apps/shop/enforcement", nil, owner)
-            let tag = try #require(plan.headers["etag"])
-            let change = owner.merging(["If-Match": tag]) { $1 }
-            let answer = try bench.ask("PUT", "apps/shop/enforcement", #"{"state":"disabled"}"#, change)
-            #expect(answer.status == 200)
+        // Its count cannot be stored while the file is locked.
+        _ = try bench.client().post(batch(trackEvent("m")), headers: ["X-Write-Key": bench.writeKey])
+        // If reports waited for the lock, each would take five seconds. A busy machine may delay one.
+        let isShort = try (1...3).contains(where: { _ in
+            try ContinuousClock().measure {
+                #expect(try bench.ask("GET", "apps/shop/analytics", nil, owner).status == 200)
+            } < .seconds(5)
+        })
+        #expect(isShort)
+        for path in ["apps", "apps/shop", "apps/shop/samples", "apps/shop/enforcement", "overview"] {
+            #expect(try bench.ask("GET", path, nil, owner).status == 200, "\(path)")
         }
-        // A wait for the lock takes five seconds, so the reports did not wait for it.
-        #expect(elapsed < .seconds(4))
         try other.run("ROLLBACK")
     }
 
