@@ -3,6 +3,7 @@ import Dispatch
 import GatewayHTTP
 import GatewayModel
 import GatewayTestSupport
+import TestSupport
 import Testing
 
 /// Single deliveries to servers that answer, redirect, hang or close the connection.
@@ -28,7 +29,7 @@ struct WebhookDeliveryTests {
             attempt.withLock { $0 = result }
             done.signal()
         }
-        done.wait()
+        try done.waitForSignal()
         return (attempt.withLock { $0 }, server.requests)
     }
 
@@ -58,7 +59,7 @@ struct WebhookDeliveryTests {
     @Test func aHangingReceiverTimesOut() throws {
         let (attempt, requests) = try deliver(.hang, timeout: 300)
         #expect(attempt.status == nil && attempt.error == "timeout" && requests.count == 1)
-        #expect((250..<5_000).contains(attempt.durationMilliseconds))
+        #expect(attempt.durationMilliseconds >= 250)
     }
 
     @Test func aClosedConnectionIsAFailure() throws {
