@@ -157,10 +157,13 @@ struct ServerLoopTests {
     }
 
     @Test func stoppingAnswersBegunRequestsOfAllLoops() throws {
-        let gated = try Gated(GatewayLimits())
+        var limits = GatewayLimits()
+        limits.headerSeconds = 600
+        let gated = try Gated(limits)
         let port = try gated.server.start(host: "127.0.0.1", port: 0)
         let connections = try (0..<Gated.connections).map { _ in try gated.begin(port) }
         #expect(gated.threadCount == 2)
+        let idle = try (0..<Gated.connections).map { _ in try RawConnection(port: port) }
         let isStopped = Lock(false)
         let stopped = DispatchSemaphore(value: 0)
         Thread.detachNewThread {
@@ -168,8 +171,9 @@ struct ServerLoopTests {
             isStopped.withLock { $0 = true }
             stopped.signal()
         }
-        // Waits until no loop accepts connections. The server must not have stopped yet.
-        while !connections[0].isOverdue, let late = try? gated.request(port) { late.close() }
+        // A loop closes its listener before its idle connections. The server must not have stopped yet.
+        for connection in idle { #expect(connection.isClosedByServer()) }
+        #expect(throws: (any Error).self) { try RawConnection(port: port) }
         #expect(!isStopped.withLock { $0 })
         gated.openGate()
         for connection in connections { #expect(connection.answer()?.status == 200) }
