@@ -32,22 +32,26 @@ extension PostgreSQLTests {
         /// A stream polls again, so it does not wait.
         @Test func anExportWaitsForATransactionThatIsOpen() throws {
             try TestDatabase.useStore { (database, store) throws in
-                let (isOpen, end) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+                let (isOpen, isReading) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
                 Thread.detachNewThread {
                     let other = try? database.connect()
                     try? other?.execute("BEGIN; SELECT pg_current_xact_id()")
                     isOpen.signal()
-                    end.wait()
-                    try? other?.execute("SELECT pg_sleep(0.2); COMMIT")
+                    isReading.wait()
+                    // Reading a page locks the table, so this waits for the end of the first page.
+                    try? other?.execute("LOCK TABLE event IN ACCESS EXCLUSIVE MODE; COMMIT")
                 }
                 isOpen.wait()
                 #expect(try store.store(.of(["m-1"])).get().accepted == 1)
                 let range = try database.log.follow(EventQuery(appID: "shop"), after: 0, limit: 9)
                 #expect(range.events.isEmpty)
-                end.signal()
+                let log = database.log(now: {
+                    isReading.signal()
+                    return Date()
+                })
                 var export = EventQuery(appID: "shop")
                 export.isExport = true
-                let page = try database.log.follow(export, after: 0, limit: 9)
+                let page = try log.follow(export, after: 0, limit: 9)
                 #expect(page.events.map(\.messageID) == ["m-1"])
             }
         }
