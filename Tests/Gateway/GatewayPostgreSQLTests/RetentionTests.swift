@@ -65,8 +65,10 @@ extension PostgreSQLTests {
         }
 
         @Test func anExportDuringTheDropOfAPartitionReportsAGap() throws {
-            try TestDatabase.useStore { (database, store) throws in
+            try TestDatabase.use { database in
+                let store = try database.openEvents()
                 for id in ["m-1", "m-2"] { _ = store.store(.of([id], received: Self.now)) }
+                store.close()
                 let sequences = try database.log.everything().map(\.sequence)
                 let isDropped = DispatchSemaphore(value: 0)
                 Thread.detachNewThread {
@@ -77,8 +79,14 @@ extension PostgreSQLTests {
                         INSERT INTO event_floor VALUES ('shop', \(sequences[1]))
                         """)
                     isDropped.signal()
-                    // The export waits for the lock meanwhile.
-                    try? other?.execute("SELECT pg_sleep(0.2); COMMIT")
+                    // Commits once the export waits for the lock. The server sends no notification for it.
+                    try? other?.execute(
+                        """
+                        DO $$ BEGIN WHILE NOT EXISTS (
+                            SELECT FROM pg_locks JOIN pg_database ON pg_database.oid = database
+                            WHERE datname = current_database() AND mode = 'AccessShareLock' AND NOT granted
+                        ) LOOP PERFORM pg_sleep(0.001); END LOOP; END $$; COMMIT
+                        """)
                 }
                 isDropped.wait()
                 var export = EventQuery(appID: "shop")
