@@ -74,18 +74,19 @@ extension PostgreSQLTests {
         @Test func aChangeWaitsForADeadGatewayOnlyUntilItsRowIsStale() throws {
             try TestDatabase.use { database in
                 let connection = try database.connect()
+                let cluster = PostgreSQLCluster(database.settings)
                 try connection.execute(
-                    """
-                    INSERT INTO gateway (id, name, version, started_ms, seen_ms)
-                    VALUES ('killed', 'm', '1', 1, floor(extract(epoch FROM clock_timestamp()) * 1000) - 5000)
-                    """)
-                let start = Uptime.milliseconds
-                PostgreSQLCluster(database.settings).waitForGateways()
-                let passed = Uptime.milliseconds - start
-                #expect((500...4_000).contains(passed), "\(passed) ms")
-                let status = try PostgreSQLCluster(database.settings).status()
-                #expect(status.gateways.map(\.isLive) == [false])
-                #expect(status.warnings.map(\.code) == ["gateway_lost"])
+                    "INSERT INTO gateway (id, name, version, started_ms, seen_ms) VALUES ('g', '', '', 1, 0)")
+                // If stale rows counted, each wait would take six seconds. A busy machine may delay one.
+                let isShort = try (1...3).contains(where: { _ in
+                    try connection.execute("UPDATE gateway SET seen_ms = \(ClusterTables.now) - 5000")
+                    let start = Uptime.milliseconds
+                    cluster.waitForGateways()
+                    #expect(try cluster.status().gateways.map(\.isLive) == [false])
+                    return Uptime.milliseconds - start < ClusterRules.deadMilliseconds
+                })
+                #expect(isShort)
+                #expect(try cluster.status().warnings.map(\.code) == ["gateway_lost"])
             }
         }
 
