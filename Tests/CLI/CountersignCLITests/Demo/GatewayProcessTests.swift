@@ -69,15 +69,15 @@ struct GatewayProcessTests {
 
     #if os(Linux)
         /// The program prints a URL at its first start, and fails at later starts. Then another process holds the
-        /// program's output open, so that the exit is noticed before the end of the output.
+        /// program's output open until this process has collected the exit status. Only then the output ends.
         @Test func failedRestartsAreRetriedOneAtATime() async throws {
             let started = folder.path + "/started"
             let program = try folder.write(
                 """
                 #!/bin/bash
                 if [ -e '\(started)' ]; then
-                    (for n in $(ls /proc/$BASHPID/fd); do [ $n -gt 2 ] && eval "exec $n>&-"; done; exec sleep 0.1) &
-                    sleep 0.02
+                    (for n in $(ls /proc/$BASHPID/fd); do [ $n -gt 2 ] && eval "exec $n>&-"; done
+                    while kill -0 $$ 2> /dev/null; do :; done) &
                     exit 1
                 fi
                 touch '\(started)'
