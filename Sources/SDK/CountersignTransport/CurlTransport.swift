@@ -4,10 +4,10 @@
     internal import CountersignCurl
     internal import Foundation
 
-    /// HTTP through libcurl. Each concurrent request has a connection of its own, which later requests reuse.
-    /// Blocks threads outside Swift's pool.
+    /// HTTP through libcurl. Each concurrent request has a connection of its own, which later requests reuse. At most
+    /// 16 requests run at a time, on threads outside Swift's pool. Further requests wait.
     public final class CurlTransport: HTTPTransport {
-        private static let maximumIdle = 8
+        private let queue = OperationQueue()
         private let idle = Lock([CurlSession]())
         private let certificateAuthorityFile: String?
         private let compression = RequestCompression()
@@ -17,6 +17,8 @@
         /// - Parameter certificateAuthorityFile: Path of a PEM file with trusted certificates; nil for the system's.
         public init(certificateAuthorityFile: String? = nil) {
             self.certificateAuthorityFile = certificateAuthorityFile
+            queue.name = "countersign.transport"
+            queue.maxConcurrentOperationCount = 16
         }
 
         // swift-format-ignore: AllPublicDeclarationsHaveDocumentation
@@ -36,13 +38,16 @@
         }
 
         private func perform(_ exchange: CurlExchange) async throws(HTTPTransportError) -> TransportResponse {
-            let session =
-                idle.withLock { $0.popLast() }
-                ?? CurlSession(certificateAuthorityFile: certificateAuthorityFile)
-            defer { idle.withLock { if $0.count < Self.maximumIdle { $0.append(session) } } }
             let result = await withTaskCancellationHandler {
                 await withCheckedContinuation { continuation in
-                    session.queue.async { continuation.resume(returning: session.perform(exchange)) }
+                    queue.addOperation { [idle, certificateAuthorityFile] in
+                        let session =
+                            idle.withLock { $0.popLast() }
+                            ?? CurlSession(certificateAuthorityFile: certificateAuthorityFile)
+                        let result = session.perform(exchange)
+                        idle.withLock { $0.append(session) }
+                        continuation.resume(returning: result)
+                    }
                 }
             } onCancel: {
                 exchange.cancel()
@@ -53,9 +58,8 @@
 
     /// One libcurl handle, so that its connection is reused.
     ///
-    /// `@unchecked Sendable`: `perform` is called only on `queue`, which is serial.
+    /// `@unchecked Sendable`: `CurlTransport` uses it in one operation at a time.
     private final class CurlSession: @unchecked Sendable {
-        let queue = DispatchQueue(label: "countersign.transport")
         private let handle = CurlHandle()
         private let certificateAuthorityFile: String?
 

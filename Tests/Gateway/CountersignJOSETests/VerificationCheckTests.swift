@@ -9,16 +9,16 @@ struct VerificationCheckTests {
             VerificationCheck.all.map(\.code.rawValue).sorted() == AuthErrorCode.all.map(\.rawValue).sorted())
     }
 
-    /// Revocations are looked up only for a token that is valid otherwise.
-    @Test func aRevocationThatWasNotLookedUpIsNotReportedAsPassed() {
-        func outcome(_ fault: AuthErrorCode?) -> VerificationCheck.Outcome? {
-            var report = VerificationReport()
-            report.checkedClaims = true
-            if let fault { report.add(fault, "a fault") }
-            return VerificationCheck.list(of: report, withUser: true).first { $0.code == .userRevoked }?
-                .outcome
+    /// Revocations are looked up only for a token with accepted claims.
+    @Test func aRevocationThatWasNotLookedUpIsNotReportedAsPassed() throws {
+        func outcome(_ report: VerificationReport) -> VerificationCheck.Outcome? {
+            VerificationCheck.list(of: report, withUser: true).first { $0.code == .userRevoked }?.outcome
         }
-        #expect(outcome(nil) == .passed && outcome(.userRevoked) == .failed)
-        #expect(outcome(.expired) == .notJudged)
+        var report = try Case().report()
+        #expect(outcome(report) == .passed)
+        report.add(.userRevoked, "a fault")
+        #expect(outcome(report) == .failed)
+        let expired = try Case(claims: #"{"sub":"user-1","exp":1}"#).report()
+        #expect(expired.code == .expired && outcome(expired) == .notJudged)
     }
 }

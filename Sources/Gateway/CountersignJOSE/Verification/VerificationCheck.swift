@@ -42,10 +42,8 @@ package struct VerificationCheck: Sendable {
                 case .payloadUserIDMismatch: withUser
                 case .subjectMismatch:
                     withUser && report.checkedClaims && !report.faults.contains { $0.code == .invalidPayload }
-                // Revocations are checked only for a token without another fault.
-                case .revoked, .userRevoked:
-                    withRevocations
-                        && report.faults.allSatisfy { [.revoked, .userRevoked].contains($0.code) }
+                // Revocations are looked up only for a token with accepted claims.
+                case .revoked, .userRevoked: withRevocations && report.claims != nil
                 case .expired where report.faults.contains { $0.code == .expirationRequired }: false
                 case .publicKeyError: true
                 default: index < (firstFault ?? all.count) || (index > payload && report.checkedClaims)

@@ -64,10 +64,11 @@ final class OutboundTransfer {
                 hasLongHeader ? ("header", Self.maximumHeaderBytes) : ("answer", request.maximumBytes)
             throw OutboundRequest.Failure(.longAnswer, reason: "its \(part) is longer than \(limit) bytes")
         }
-        guard code == CURLE_OK || isTruncated else {
-            throw rejection.map { OutboundRequest.Failure(.forbiddenAddress, reason: $0) }
-                ?? OutboundRequest.Failure(code)
+        // Another address may have been allowed, so that the request failed for another reason.
+        if code == CURLE_COULDNT_CONNECT, let rejection {
+            throw OutboundRequest.Failure(.forbiddenAddress, reason: rejection)
         }
+        guard code == CURLE_OK || isTruncated else { throw OutboundRequest.Failure(code) }
         let seconds = curl.retryAfterSeconds
         return OutboundRequest.Answer(
             status: curl.status, body: received, retryAfterSeconds: seconds > 0 ? seconds : nil)

@@ -180,8 +180,8 @@ private struct EventConditions {
     }
 
     /// Adds a condition for a message id. The daily partitions of `message_id` with old dates were dropped, but the
-    /// default partition has the ids that were that old on receipt. For any other id with an old date, the condition
-    /// selects events received from one day before to 46 days after that date.
+    /// default partition has the ids that were that old on receipt: of such an id, the latest event is found. For any
+    /// other id with an old date, the condition selects events received from one day before to 46 days after that date.
     mutating func add(messageID id: String, at now: Date, _ connection: PostgreSQLConnection) throws {
         let bucket = Int64(MessageKey.bucket(of: id))
         let today = Milliseconds(now).count / 86_400_000

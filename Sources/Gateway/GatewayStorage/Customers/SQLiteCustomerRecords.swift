@@ -173,7 +173,7 @@ package struct SQLiteCustomerRecords: CustomerRecordStore {
         return samples
     }
 
-    /// Nil when the file does not exist, because no gateway has run yet.
+    /// Nil when the file does not exist or is empty, because no gateway has stored anything yet.
     private func writer(of file: SQLiteReaders) throws(GatewayError) -> SQLiteConnection? {
         guard file.isThere else { return nil }
         return try GatewayError.storing { try SQLiteConnection(path: file.path) }

@@ -150,8 +150,8 @@ extension DeliveryPipeline {
 
     package var isEnabled: Bool { !recorder.hasOptedOut }
 
-    /// Stops or resumes recording and sending, also for later runs. Keeps queued records. Blocks until in effect,
-    /// except before the device's first unlock. Stopping rejects new records at once even then.
+    /// Stops or resumes recording and sending, also for later runs. Keeps queued records. Blocks until in effect.
+    /// Before the device's first unlock, stopping returns at once and rejects new records. Resuming waits for it.
     package func setEnabled(_ isEnabled: Bool) {
         configure(isEnabled ? settings.flushPolicy : .manual, batchEvents: settings.batchEvents)
         let change: @Sendable () -> Void = { [recorder, storage, log] in
@@ -164,12 +164,12 @@ extension DeliveryPipeline {
             }
             recorder.setOptedOut(!isEnabled)
         }
-        // Before the first unlock, the writer is suspended.
-        let isLocked = recorder.state.withLock { state in
-            if state.isLocked { state.isStopping = !isEnabled }
-            return state.isLocked
+        // Before the first unlock the writer is suspended. Without a wait, events after resuming would be discarded.
+        let isStopping = recorder.state.withLock { state in
+            state.isStopping = state.isLocked && !isEnabled
+            return state.isStopping
         }
-        if isLocked {
+        if isStopping {
             recorder.writer.async(execute: change)
         } else {
             recorder.writer.sync(execute: change)

@@ -55,8 +55,8 @@ extension Recorder {
         return entries.compactMap { $0.event ?? read[$0.sequence] }
     }
 
-    /// Makes all events durable in the queue file or in a new log, because a flush has failed. If that fails too, the
-    /// events of `completions` are not sent by this client. The next client may send them.
+    /// Makes all events durable in the queue file or in a new log, because a flush has failed. If that fails too, this
+    /// client sends events of `completions` only if the queue file has them. The next client may send the others.
     func replaceLog(_ completions: [PendingCompletion], _ storage: Storage) {
         let isDurable = isIdentityDurable() && (areAllInQueue(storage) || restartLog())
         if !isDurable { state.withLock { $0.logged.remove(Set(completions.map(\.sequence))) } }

@@ -18,7 +18,7 @@ public struct CountersignError: Error, Sendable, CustomStringConvertible {
         /// The configuration cannot work: a mistake in the app.
         public static let invalidConfiguration = Code(rawValue: "invalid_configuration")
         /// The event could not be stored; `detail` says why. Record it again later. After a failed flush of the disk,
-        /// the next client may still send the event if the app ends.
+        /// this or the next client may still send the event.
         public static let notStored = Code(rawValue: "not_stored")
         /// Too many events or bytes wait for the disk (`QueueLimits`), so the event was dropped. Record it again later.
         public static let tooManyUnsaved = Code(rawValue: "too_many_unsaved")
