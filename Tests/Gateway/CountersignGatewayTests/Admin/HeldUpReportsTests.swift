@@ -25,7 +25,10 @@ struct HeldUpReportsTests {
         // If requests waited for the lock, each would take five seconds. A busy machine may delay one.
         func isShort(_ status: () throws -> Int) throws -> Bool {
             try (1...3).contains { _ in
-                try ContinuousClock().measure { #expect(try status() == 200) } < .seconds(5)
+                var answer = 0
+                let duration = try ContinuousClock().measure { answer = try status() }
+                #expect(answer == 200)
+                return duration < .seconds(5)
             }
         }
         for path in ["apps", "apps/shop", "apps/shop/analytics", "apps/shop/samples", "overview"] {
