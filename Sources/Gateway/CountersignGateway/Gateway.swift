@@ -44,7 +44,7 @@ public final class Gateway: Sendable {
     ///
     /// - Parameter configuration: The gateway's settings.
     /// - Throws: `dataDirectory`, `alreadyRunning`, `storage`, `invalid` for a setting or a file that it names, or
-    ///   `conflict` for data that this version cannot use or whose copy is not finished.
+    ///   `conflict` for unsupported data or an unfinished copy.
     public convenience init(configuration: GatewayConfiguration) throws(GatewayError) {
         try self.init(configuration: configuration, now: { Date() })
     }

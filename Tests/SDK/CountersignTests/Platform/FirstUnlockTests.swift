@@ -99,6 +99,31 @@ struct FirstUnlockTests {
         await pipeline.close()
     }
 
+    /// The writer discards events that were recorded while an earlier opt-out was in effect.
+    @Test func resumingBeforeTheFirstUnlockKeepsLaterEvents() async throws {
+        let bench = try Bench()
+        let isOpen = Lock(false)
+        let directory = bench.configuration.deliverySettings.directory
+        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+        try Data().write(to: directory.appendingPathComponent(DataFolder.optOutName))
+        let pipeline = try makePipeline(bench, isOpen)
+        let event = Event(.track, name: "event", payload: [:], dialect: bench.dialect)
+        pipeline.recorder.record(event)
+        let recorded = Handshake()
+        Thread {
+            pipeline.setEnabled(true)
+            pipeline.recorder.record(event)
+            recorded.signal()
+        }.start()
+        let instant = await bench.clock.waitForSleeper()
+        isOpen.withLock { $0 = true }
+        bench.clock.advance(to: instant)
+        await recorded.wait()
+        #expect(try await pipeline.waitingBodies().count == 1, "the event after the call")
+        #expect(!pipeline.storage.hasOptedOut)
+        await pipeline.close()
+    }
+
     @Test func theFirstUnlockNotificationEndsTheWait() async {
         let clock = ManualClock()
         let center = NotificationCenter()

@@ -3,7 +3,7 @@ internal import GatewayHTTP
 
 /// Empties the invalid records in an upload of locations; ``GeolocationDecoder`` describes the shapes.
 ///
-/// Invalid members beside the records are cleared. An object that is still not JSON is one invalid record. The
+/// Clears other invalid members. An object that is still not JSON is one invalid record. The
 /// body is not rejected, because the vendor's SDK repeats a request for ever after a 400.
 extension BodyRepair {
     mutating func isolateLocations() {
