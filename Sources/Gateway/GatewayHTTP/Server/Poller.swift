@@ -38,7 +38,7 @@ struct Poller: ~Copyable {
 
         func remove(_ socket: Int32) { change(socket, EVFILT_READ, EV_DELETE, 0) }
 
-        private func change(_ socket: Int32, _ filter: Int, _ flags: Int32, _ id: UInt64) {
+        private func change(_ socket: Int32, _ filter: Int32, _ flags: Int32, _ id: UInt64) {
             var event = kevent(
                 ident: UInt(socket), filter: Int16(filter), flags: UInt16(flags), fflags: 0, data: 0,
                 udata: UnsafeMutableRawPointer(bitPattern: UInt(id)))
