@@ -44,6 +44,7 @@ struct InProcessTests {
         arguments: [
             ("GET", "/livez", [:], nil, 200), ("GET", "/nowhere", [:], nil, 404),
             ("GET", "/v1/batch", [:], nil, 405),
+            ("GET", "/livez", ["Content-Encoding": "gzip"], nil, 200),
             ("OPTIONS", "*", [:], nil, 204), ("GET", "http://localhost/livez", [:], nil, 200),
             ("GET", "/%00", [:], nil, 400), ("GET", "/livez", ["Host": "a b"], nil, 400),
             ("POST", "/v1/batch", ["X-Write-Key": ""], batch(trackEvent("m-1")), 200),

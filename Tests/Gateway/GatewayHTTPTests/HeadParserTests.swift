@@ -103,7 +103,6 @@ struct HeadParserTests {
         arguments: [
             ("Content-Length: 0", .length(0)), ("content-length: 5", .length(5)),
             ("Content-Length: 9223372036854775807", .length(.max)),
-            ("Content-Length: 99999999999999999999999", .length(.max)),
             ("Transfer-Encoding: chunked", .chunked), ("Transfer-Encoding:\tCHUNKED ", .chunked),
             ("Transfer_Encoding: chunked", .none),
         ] as [(String, BodyFraming)])
@@ -115,6 +114,7 @@ struct HeadParserTests {
 
     @Test(arguments: [
         ("Content-Length:", 400), ("Content-Length: 05", 400), ("Content-Length: 00", 400),
+        ("Content-Length: 9223372036854775808", 400), ("Content-Length: 99999999999999999999999", 400),
         ("Content-Length: +5", 400), ("Content-Length: -0", 400), ("Content-Length: 5, 5", 400),
         ("Content-Length: 0x5", 400), ("Content-Length: 1 0", 400), ("Content-Length: 1_0", 400),
         ("Content-Length: 5\r\nContent-Length: 5", 400),

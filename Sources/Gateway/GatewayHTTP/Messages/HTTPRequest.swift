@@ -19,13 +19,15 @@ package final class HTTPRequest {
     package let receivedMilliseconds: Int64
     package let id: String
     package var body: [UInt8]
-    var isCompressed = false
+    var isGzip = false
     /// Data collected while the request is handled.
     package var context = RequestContext()
     /// The client's connection; nil for a request without a connection.
     package internal(set) var peer: (any RequestPeer)?
     /// Whether to abort when the client half-closes the connection.
     package var endsWithPeer = false
+
+    var isCompressed: Bool { isGzip && !body.isEmpty }
 
     /// Whether the method is safe (RFC 9110, section 9.2.1).
     var isSafe: Bool { ["GET", "HEAD", "OPTIONS"].contains(method) }
@@ -60,7 +62,7 @@ package final class HTTPRequest {
         receivedMilliseconds = request.receivedMilliseconds
         id = request.id
         body = request.body
-        isCompressed = request.isCompressed
+        isGzip = request.isGzip
         context = request.context
         peer = request.peer
         isForwarded = request.isForwarded

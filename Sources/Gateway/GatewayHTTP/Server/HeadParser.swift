@@ -10,7 +10,6 @@ internal import GatewayModel
 /// The way to find the end of a request's body (RFC 9112, section 6.3).
 enum BodyFraming: Equatable {
     case none
-    /// `Int.max` for a number that is too large.
     case length(Int)
     case chunked
 }
@@ -284,7 +283,8 @@ struct HeadParser {
             guard byte.isASCIIDigit else { throw .framing("Content-Length is not a number") }
             let (product, isLarge) = value.multipliedReportingOverflow(by: 10)
             let (sum, isLarger) = product.addingReportingOverflow(Int(byte - UInt8(ascii: "0")))
-            value = isLarge || isLarger || value == .max ? .max : sum
+            guard !isLarge, !isLarger else { throw .framing("Content-Length is too large") }
+            value = sum
         }
         guard !text.isEmpty, text.count == 1 || text[0] != UInt8(ascii: "0") else {
             throw .framing("Content-Length is not a number")

@@ -60,7 +60,7 @@ package final class RequestService: Sendable {
         }
         switch request.header("content-encoding")?.lowercased() {
         case nil, "", "identity": break
-        case "gzip", "x-gzip": request.isCompressed = true
+        case "gzip", "x-gzip": request.isGzip = true
         default:
             return request.failure(
                 415, "unsupported_encoding", "send the body as it is, or with Content-Encoding: gzip"
@@ -93,7 +93,7 @@ package final class RequestService: Sendable {
             let sent = request.body.count
             let size = try Gunzip.size(of: request.body, limits: limits)
             request.body = try Gunzip.decompress(request.body, size: size, limits: limits)
-            request.isCompressed = false
+            request.isGzip = false
             held.give(sent)
             return nil
         } catch {
