@@ -260,6 +260,6 @@ extension BloomreachClient {
         guard let key = SignedToken.accessToken(project.apiKey) else {
             throw CountersignError(.authorizationRefused, endpoint, "there is no API key")
         }
-        return Credential(.apiKey, token: key)
+        return Credential(.scheme("Token"), token: key)
     }
 }

@@ -34,7 +34,7 @@ actor ProjectCredentialSource: CredentialSource {
             _ = keys.set(key, for: project)
         }
         let entry = keys[project]
-        return .ready(Credential(.apiKey, token: entry?.token, generation: entry?.generation ?? 0))
+        return .ready(Credential(.scheme("Token"), token: entry?.token, generation: entry?.generation ?? 0))
     }
 
     func noteServerTime(_ date: Date) {

@@ -7,7 +7,7 @@ import Testing
 struct CredentialTests {
     @Test(arguments: [
         (Credential.Scheme.bearer, "Authorization", "Bearer sr=x&sig=y"),
-        (.apiKey, "Authorization", "Token sr=x&sig=y"), (.bare, "Authorization", "sr=x&sig=y"),
+        (.scheme("Token"), "Authorization", "Token sr=x&sig=y"), (.bare, "Authorization", "sr=x&sig=y"),
         (.field("X-Signature"), "X-Signature", "sr=x&sig=y"),
     ])
     func aTokenReplacesTheAppsHeader(

@@ -44,7 +44,7 @@ struct CredentialSourceTests {
             #expect(changes(await projects.take(try key(text), for: shop)) == [generation])
             #expect(changes(await projects.take(try key(text), for: shop)) == [])
             let decision = await projects.credential(for: shop, replacing: nil, post: { _ in })
-            #expect(decision == .ready(Credential(.apiKey, token: try key(text), generation: generation)))
+            #expect(decision == .ready(Credential(.scheme("Token"), token: try key(text), generation: generation)))
         }
         let users = userTokens()
         for (generation, text) in [(1, "a.b.c"), (2, "d.e.f")] {
@@ -60,9 +60,9 @@ struct CredentialSourceTests {
         _ = await projects.take(try key("one"), for: shop)
         await stored.save(try key("two"), of: "shop")
         let before = await projects.credential(for: shop, replacing: nil, post: { _ in })
-        #expect(before == .ready(Credential(.apiKey, token: try key("one"), generation: 1)))
+        #expect(before == .ready(Credential(.scheme("Token"), token: try key("one"), generation: 1)))
         let after = await projects.credential(for: shop, replacing: 1, post: { _ in })
-        #expect(after == .ready(Credential(.apiKey, token: try key("two"), generation: 2)))
+        #expect(after == .ready(Credential(.scheme("Token"), token: try key("two"), generation: 2)))
         await storage.close()
     }
 
@@ -75,7 +75,7 @@ struct CredentialSourceTests {
         await projects.removeAll()
         #expect(await users.token(of: ada) == nil)
         let decision = await projects.credential(for: shop, replacing: nil, post: { _ in })
-        #expect(decision == .ready(Credential(.apiKey, token: nil, generation: 0)))
+        #expect(decision == .ready(Credential(.scheme("Token"), token: nil, generation: 0)))
         #expect(await stored.text(of: "shop") == .some(nil))
         await storage.close()
     }

@@ -2,15 +2,16 @@ package import CountersignTransport
 
 package struct Credential: Hashable, Sendable {
     package enum Scheme: Hashable, Sendable {
-        /// `Authorization: Bearer <token>` (RFC 6750, section 2.1).
-        case bearer
-        /// `Authorization: Token <token>`, for the API keys of Bloomreach's projects.
-        case apiKey
+        /// `Authorization: <scheme> <token>` (RFC 9110, section 11.4).
+        case scheme(String)
         /// `Authorization: <token>`, for shared access signatures.
         case bare
         case field(String)
         /// No header field, because the app has turned tokens off.
         case withheld
+
+        /// RFC 6750, section 2.1.
+        package static let bearer = scheme("Bearer")
     }
 
     package let scheme: Scheme
@@ -29,8 +30,7 @@ package struct Credential: Hashable, Sendable {
     package func applied(to request: TransportRequest) -> TransportRequest {
         guard let token else { return request }
         switch scheme {
-        case .bearer: return request.setting("Authorization", to: "Bearer \(token.rawValue)")
-        case .apiKey: return request.setting("Authorization", to: "Token \(token.rawValue)")
+        case .scheme(let name): return request.setting("Authorization", to: "\(name) \(token.rawValue)")
         case .bare: return request.setting("Authorization", to: token.rawValue)
         case .field(let name): return request.setting(name, to: token.rawValue)
         case .withheld: return request

@@ -54,7 +54,7 @@ public struct EventContext: Sendable {
         Bundle.main.object(forInfoDictionaryKey: key) as? String
     }
 
-    /// Each fact's path in `context`, its property name for Bloomreach, and its value.
+    /// Each fact's path in `context`, its name without a path, and its value.
     private var facts: [(path: [String], property: String, value: String)] {
         var facts = [
             (["library", "name"], "sdk", library),
@@ -87,7 +87,7 @@ public struct EventContext: Sendable {
         return members
     }
 
-    /// The facts as properties, with the names of Bloomreach's SDKs.
+    /// The facts as properties, for protocols whose events have no `context`.
     package var properties: JSONObject {
         JSONObject(Dictionary(facts.map { ($0.property, .string($0.value)) }) { first, _ in first })
     }
