@@ -44,8 +44,9 @@ CHECKS = {
     "clients": "make --no-print-directory clients ONLY=",
     "conformance": "make --no-print-directory conformance",
     # Slow: on a busy machine some tests reach their time limits.
-    "tsan": "swift test --sanitize=thread --scratch-path .build-tsan --disable-xctest -Xswiftc -DTHREAD_SANITIZER --filter '^(Countersign(Transport|Delivery|Bloomreach|"
+    "tsan": "swift test --sanitize=thread --scratch-path .build-tsan --disable-xctest -Xswiftc -DTHREAD_SANITIZER --filter '^(Countersign(Gateway|Transport|Delivery|Bloomreach|"
             "Locations)?|BrazeCompat|Gateway(HTTP|Ingest|Storage|Delivery|Observability|Admin|Model))Tests\\.'",
+    "sqlite": "COUNTERSIGN_POSTGRESQL=0 swift build --product countersign-cli --scratch-path .build-sqlite",
     "tokens": PROGRAM + "tokens",
     "vendors": PROGRAM + "vendors",
     "oauth": PROGRAM + "oauth",

@@ -44,7 +44,9 @@ struct CredentialSourceTests {
             #expect(changes(await projects.take(try key(text), for: shop)) == [generation])
             #expect(changes(await projects.take(try key(text), for: shop)) == [])
             let decision = await projects.credential(for: shop, replacing: nil, post: { _ in })
-            #expect(decision == .ready(Credential(.scheme("Token"), token: try key(text), generation: generation)))
+            #expect(
+                decision == .ready(Credential(.scheme("Token"), token: try key(text), generation: generation))
+            )
         }
         let users = userTokens()
         for (generation, text) in [(1, "a.b.c"), (2, "d.e.f")] {

@@ -6,7 +6,7 @@ package import GatewayModel
 /// The certificate for HTTPS, reloaded when its files change. Open connections keep their certificate. The old
 /// certificate stays in use while the new certificate is invalid or does not match the key. A failed reload is repeated
 /// until it succeeds.
-package final class TLSCertificates: @unchecked Sendable {
+package final class TLSCertificates: Sendable {
     private let files: TLSFiles
     private let report: @Sendable (_ problem: String?) -> Void
     private let read: @Sendable (_ path: String) -> [UInt8]?

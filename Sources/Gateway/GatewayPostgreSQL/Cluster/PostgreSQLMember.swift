@@ -103,6 +103,7 @@ final class PostgreSQLMember: ClusterMember {
 
     // MARK: On the thread
 
+    // `@unchecked Sendable`: after `start`, only the thread uses a heartbeat.
     private struct Heartbeat: @unchecked Sendable {
         var connection: PostgreSQLConnection?
         var reported: Int64 = -1
