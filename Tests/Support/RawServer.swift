@@ -46,7 +46,7 @@ package final class RawServer: Sendable {
         var length = socklen_t(MemoryLayout<sockaddr_in>.size)
         let isListening = withUnsafeMutablePointer(to: &address) { pointer in
             pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { generic in
-                bind(made, generic, length) == 0 && Foundation.listen(made, 16) == 0
+                bind(made, generic, length) == 0 && Foundation.listen(made, 128) == 0
                     && getsockname(made, generic, &length) == 0
             }
         }

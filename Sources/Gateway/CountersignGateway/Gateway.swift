@@ -106,8 +106,10 @@ public final class Gateway: Sendable {
         self.exchange = exchange
         sampleVerifier = SampleVerifier(
             recorder: observability.recorder, apps: registry, now: now, elsewhere: exchange.verify)
+        let outbound = OutboundPool()
         let ways = try Delivery(
-            configuration, in: storage, stores: stores, membership: membership, log: observability.log)
+            configuration, in: storage, stores: stores, membership: membership, outbound: outbound,
+            log: observability.log)
         memory.setDelivery(ways.webhookCounts, arrivals: stores.events.arrivals)
         delivery = ways.runner
         let refresh: @Sendable () throws(GatewayError) -> Void = {
@@ -122,8 +124,7 @@ public final class Gateway: Sendable {
             gateways: gateways, sendsAlerts: { [membership] in membership.has(.enforcementAlerts) },
             registry: registry,
             refresh: refresh, sessions: tokens.health, store: stores.events, consumers: stores.consumers,
-            deliveries: stores.deliveries,
-            analytics: stores.analytics,
+            deliveries: stores.deliveries, outbound: outbound, analytics: stores.analytics,
             recorder: observability.recorder, verifier: sampleVerifier, log: observability.log, now: now,
             sharedTime: membership.sharedTime)
         let health = Health(
@@ -135,7 +136,7 @@ public final class Gateway: Sendable {
         polls = LongPolls(arrivals: stores.events.arrivals)
         let dialects = try Dialects.all(
             configuration, storage: storage, apps: registry, stores: stores, tokens: tokens, polls: polls,
-            gateways: gateways, now: now, others: others)
+            outbound: outbound, gateways: gateways, now: now, others: others)
         servers = try Servers(
             configuration, dialects: dialects, admin: admin, health: health, apps: registry,
             verifiedTokens: verifiedTokens, stores: stores,

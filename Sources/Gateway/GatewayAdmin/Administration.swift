@@ -24,8 +24,8 @@ package final class Administration: Sendable {
         registry: AppRegistry, refresh: @escaping @Sendable () throws(GatewayError) -> Void,
         sessions: RefreshHealth,
         store: any EventStore, consumers: any EventConsumers, deliveries: DeliveryStore,
-        analytics: AnalyticsStore, recorder: AnalyticsRecorder, verifier: SampleVerifier,
-        log: GatewayLog, now: @escaping @Sendable () -> Date,
+        outbound: OutboundPool, analytics: AnalyticsStore, recorder: AnalyticsRecorder,
+        verifier: SampleVerifier, log: GatewayLog, now: @escaping @Sendable () -> Date,
         sharedTime: @escaping @Sendable () -> Date
     ) throws(GatewayError) {
         self.now = now
@@ -38,7 +38,7 @@ package final class Administration: Sendable {
                 log.note(.error, "a change is not loaded yet", [("detail", error.reason)])
             }
         }
-        let alerts = WebhookSender(now: now)
+        let alerts = WebhookSender(on: outbound, now: now)
         self.alerts = alerts
         watch = EnforcementWatch(
             // Its own connection: SQLite's data version changes only with commits of other connections.

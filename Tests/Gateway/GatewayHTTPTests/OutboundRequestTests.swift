@@ -4,6 +4,7 @@ import CountersignCurl
 import Foundation
 import GatewayModel
 import GatewayTestSupport
+import TestSupport
 import Testing
 
 @testable import GatewayHTTP
@@ -51,6 +52,46 @@ struct OutboundRequestTests {
         _ = try transfer.answer(CURLE_OK)
     }
 
+    private let sender = WebhookSender(
+        on: OutboundPool(), timeoutMilliseconds: 60_000, now: { Date() })
+
+    private func webhook(_ server: WebhookServer) -> PushWebhook {
+        PushWebhook(url: server.url, secret: [UInt8](repeating: 1, count: 24), allowsPrivateAddresses: true)
+    }
+
+    /// The alerts of all apps share a sender.
+    @Test func hangingReceiversAndSlowCompletionsDelayNoOtherDelivery() throws {
+        let (mayEnd, began, delivered) = (
+            DispatchSemaphore(value: 0), DispatchSemaphore(value: 0), DispatchSemaphore(value: 0)
+        )
+        let hanging = try (0..<8).map { _ in
+            try WebhookServer { _ in
+                mayEnd.wait()
+                return .close
+            }
+        }
+        let other = try WebhookServer { _ in .answer(200) }
+        defer {
+            for server in hanging + [other] {
+                mayEnd.signal()
+                server.close()
+            }
+        }
+        let ended = Lock(0)
+        for server in hanging {
+            sender.send([], id: "msg_1", to: webhook(server)) { _ in ended.withLock { $0 += 1 } }
+        }
+        for server in hanging { try #require(server.waitForRequest()) }
+        sender.send([], id: "msg_2", to: webhook(other)) { _ in
+            began.signal()
+            mayEnd.wait()
+        }
+        try began.waitForSignal()
+        sender.send([], id: "msg_3", to: webhook(other)) { _ in delivered.signal() }
+        try delivered.waitForSignal()
+        #expect(ended.withLock { $0 } == 0)
+    }
+
     /// A slow webhook server must not fill the gateway's memory.
     @Test func waitingDeliveriesAreLimited() throws {
         let mayAnswer = DispatchSemaphore(value: 0)
@@ -59,12 +100,9 @@ struct OutboundRequestTests {
             return .answer(200)
         }
         defer { server.close() }
-        let sender = WebhookSender(now: { Date() })
-        let webhook = PushWebhook(
-            url: server.url, secret: [UInt8](repeating: 1, count: 24), allowsPrivateAddresses: true)
         let outcomes = Lock<(delivered: Int, overloaded: Int)>((0, 0))
         func send() {
-            sender.send(Array("{}".utf8), id: "msg_1", to: webhook) { outcome in
+            sender.send(Array("{}".utf8), id: "msg_1", to: webhook(server)) { outcome in
                 outcomes.withLock { outcomes in
                     switch outcome {
                     case .delivered: outcomes.delivered += 1

@@ -21,7 +21,7 @@ struct Delivery: Sendable {
 
     init(
         _ configuration: GatewayConfiguration, in storage: any Storage, stores: Stores,
-        membership: Membership, log: GatewayLog
+        membership: Membership, outbound: OutboundPool, log: GatewayLog
     ) throws(GatewayError) {
         let directory = try storage.openControl(as: .schedule)
         let queue = OperationQueue()
@@ -35,7 +35,7 @@ struct Delivery: Sendable {
                     .error, "attempt not recorded",
                     [("app", endpoint.appID), ("webhook", endpoint.id), ("detail", "\(error)")])
             },
-            send: Self.send(queue, membership.sharedTime))
+            send: Self.send(on: outbound, queue, membership.sharedTime))
         // `EventFiles` is nil if the gateway has no folder for event files.
         let kinds: [(any WayKind)?] = [
             webhooks, EventFiles(configuration, directory, membership: membership, log: log),
@@ -52,10 +52,9 @@ struct Delivery: Sendable {
     }
 
     private static func send(
-        _ queue: OperationQueue, _ now: @escaping @Sendable () -> Date
+        on outbound: OutboundPool, _ queue: OperationQueue, _ now: @escaping @Sendable () -> Date
     ) -> Webhooks.Send {
-        let outbound = OutboundPool()
-        return { body, messageID, endpoint, isCancelled, done in
+        { body, messageID, endpoint, isCancelled, done in
             let time = now()
             let headers = WebhookSignature.headers(
                 id: messageID, timestamp: Int64(time.timeIntervalSince1970), body: body,

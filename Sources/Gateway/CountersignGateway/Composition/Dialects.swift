@@ -9,7 +9,7 @@ internal import GatewayStorage
 enum Dialects {
     static func all(
         _ configuration: GatewayConfiguration, storage: any Storage, apps: AppRegistry, stores: Stores,
-        tokens: TokenService, polls: LongPolls,
+        tokens: TokenService, polls: LongPolls, outbound: OutboundPool,
         gateways: @escaping @Sendable () -> Int, now: @escaping @Sendable () -> Date,
         others: (RequestPath) -> [any Dialect]
     ) throws(GatewayError) -> [any Dialect] {
@@ -24,7 +24,7 @@ enum Dialects {
             BrazeDialect(path: path),
             GeolocationDialect(path: path, tokens: tokens),
             BloomreachDialect(
-                path: path, customers: stores.customers, webhooks: WebhookSender(now: now)),
+                path: path, customers: stores.customers, webhooks: WebhookSender(on: outbound, now: now)),
             OAuthEndpoints(service: tokens),
             FollowingDialect(
                 log: storage.log, consumers: stores.consumers, polls: polls, apps: apps,

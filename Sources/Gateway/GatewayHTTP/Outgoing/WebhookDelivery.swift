@@ -64,15 +64,6 @@ package struct WebhookDelivery {
         self.isCancelled = isCancelled
     }
 
-    package func perform() -> WebhookAttempt {
-        let began = DispatchTime.now()
-        do throws(OutboundRequest.Failure) {
-            return Self.attempt(.success(try request.perform()), since: began)
-        } catch {
-            return Self.attempt(.failure(error), since: began)
-        }
-    }
-
     /// Delivers on a pool's thread, and calls `completion` there.
     package func perform(on pool: OutboundPool, _ completion: @escaping @Sendable (WebhookAttempt) -> Void) {
         let began = DispatchTime.now()

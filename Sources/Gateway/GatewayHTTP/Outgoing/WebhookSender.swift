@@ -1,52 +1,60 @@
-internal import CCurl
 internal import CountersignCore
 package import Foundation
 package import GatewayModel
 
 package final class WebhookSender: Sendable {
-    /// The time limit of a delivery in milliseconds.
-    private static let timeout = 10_000
-    private static let maximumWaiting = 64
+    private static let maximumRunning = 64
 
-    private let queue: OperationQueue
-    private let waiting = Lock(0)
+    private let pool: OutboundPool
+    private let timeoutMilliseconds: Int
     private let now: @Sendable () -> Date
+    /// Runs what follows a delivery, because the pool's thread must not block.
+    private let queue = OperationQueue()
+    private let running = Lock(0)
+    private let busy = DispatchGroup()
 
-    package init(now: @escaping @Sendable () -> Date) {
+    /// `timeoutMilliseconds` is the time limit of a delivery.
+    package init(
+        on pool: OutboundPool, timeoutMilliseconds: Int = 10_000, now: @escaping @Sendable () -> Date
+    ) {
+        self.pool = pool
+        self.timeoutMilliseconds = timeoutMilliseconds
         self.now = now
-        queue = OperationQueue()
         queue.name = "webhooks"
         queue.maxConcurrentOperationCount = 4
     }
 
     package func waitUntilIdle() {
-        queue.waitUntilAllOperationsAreFinished()
+        busy.wait()
     }
 
     /// Attempts one delivery, then calls `report` and `completion` from any thread. If too many deliveries
-    /// wait, calls only `completion`. `trace` is the context of the request that caused the delivery.
+    /// run, calls only `completion`. `trace` is the context of the request that caused the delivery.
     package func send(
         _ body: [UInt8], id: String, to webhook: PushWebhook, trace: TraceParent? = nil,
         report: @escaping @Sendable (WebhookAttempt) -> Void = { _ in },
         completion: @escaping @Sendable (WebhookOutcome) -> Void
     ) {
-        let mayWait = waiting.withLock { waiting -> Bool in
-            guard waiting < Self.maximumWaiting else { return false }
-            waiting += 1
+        let mayRun = running.withLock { running -> Bool in
+            guard running < Self.maximumRunning else { return false }
+            running += 1
             return true
         }
-        guard mayWait else { return completion(.overloaded) }
+        guard mayRun else { return completion(.overloaded) }
+        busy.enter()
         let timestamp = Int64(now().timeIntervalSince1970)
-        queue.addOperation { [self] in
-            var headers = WebhookSignature.headers(
-                id: id, timestamp: timestamp, body: body, keys: [webhook.secret])
-            if let trace { headers.append(("traceparent", trace.text)) }
-            let attempt = WebhookDelivery(
-                body: body, headers: headers, webhook: webhook, timeoutMilliseconds: Self.timeout
-            ).perform()
-            waiting.withLock { $0 -= 1 }
-            report(attempt)
-            completion(attempt.outcome)
+        var headers = WebhookSignature.headers(
+            id: id, timestamp: timestamp, body: body, keys: [webhook.secret])
+        if let trace { headers.append(("traceparent", trace.text)) }
+        WebhookDelivery(
+            body: body, headers: headers, webhook: webhook, timeoutMilliseconds: timeoutMilliseconds
+        ).perform(on: pool) { [self] attempt in
+            queue.addOperation { [self] in
+                running.withLock { $0 -= 1 }
+                report(attempt)
+                completion(attempt.outcome)
+                busy.leave()
+            }
         }
     }
 }
