@@ -20,6 +20,11 @@ enum WayCase: String, CaseIterable {
     /// The kinds of delivery that a gateway runs.
     static let run: [WayCase] = [.webhook, .stream, .file, .sample]
 
+    /// Each kind with false, and each kind except `way` with true.
+    static func flagged(exceptTrue way: WayCase) -> [(WayCase, Bool)] {
+        allCases.map { ($0, false) } + allCases.filter { $0 != way }.map { ($0, true) }
+    }
+
     var kind: EventConsumerID.Kind {
         switch self {
         case .pull: .pull
@@ -41,8 +46,6 @@ final class BenchReceiver: Sendable {
     /// The result of a request to a webhook; nil leaves the request open until ``DeliveryBench/release()``.
     let answer = Lock(Answer { _ in WebhookAttempt(status: 200) })
     let held = Lock<[Held]>([])
-    /// The sequence number and the body of each event that a client has leased.
-    let messages = Lock<[(id: String, body: String)]>([])
     let logged = Lock("")
     /// The ids of the events that a client has processed, and whether its last lease reports a gap.
     let pulled = Lock<(ids: [String], reportsGap: Bool)>(([], false))
@@ -196,7 +199,11 @@ final class DeliveryBench {
                 from: .start)
         // Each app has hourly files, and retention never waits for them.
         case .file: break
-        case .sample: route.withLock { $0?.holdDays = holdDays }
+        case .sample:
+            route.withLock {
+                $0?.holdDays = holdDays
+                $0?.filter.name = name
+            }
         }
     }
 
@@ -236,18 +243,6 @@ final class DeliveryBench {
         }
     }
 
-    /// Changes the batch size of webhooks and `.sample`. Streams and files have none, so they only get a new revision.
-    func changeSettings() throws {
-        switch way {
-        case .webhook:
-            try directory.webhooks.change(try name, of: "shop", ["batch_size": 2], at: now.withLock { $0 })
-        case .sample:
-            route.withLock { $0?.batchSize = 2 }
-            try setPause(false)
-        case .stream, .file, .pull: try setPause(false)
-        }
-    }
-
     /// Delivers the events after a sequence number again, as an operator requests it.
     func replay(after sequence: Int64, through last: Int64) throws {
         let time = now.withLock { $0 }
@@ -261,15 +256,13 @@ final class DeliveryBench {
         }
     }
 
-    /// The id and the content of each message that was sent. Files are not sent as messages.
+    /// The id and the content of each message to a webhook or a stream. Other kinds send no messages.
     var sent: [(id: String, content: String)] {
-        switch way {
-        case .webhook: receiver.requests.withLock { $0.map { ($0.messageID, $0.body) } }
-        case .pull: receiver.messages.withLock { $0.map { ($0.id, $0.body) } }
-        case .stream:
-            receiver.stream.messages.map { ($0.headers["Countersign-Position"] ?? "", $0.body) }
-        case .file, .sample: []
-        }
+        way == .webhook
+            ? requests.map { (id: $0.messageID, content: $0.body) }
+            : receiver.stream.messages.map {
+                (id: $0.headers["Countersign-Position"] ?? "", content: $0.body)
+            }
     }
 
     /// Whether the last delivery reports a gap; nil for a kind of delivery that can't.
@@ -335,11 +328,6 @@ final class DeliveryBench {
         for step in stride(from: 0, to: most, by: 2) {
             guard let id = try? id, case .leased(let lease)? = try? consumers.lease(id, limit: 4, seconds: 5)
             else { return }
-            receiver.messages.withLock { messages in
-                messages += lease.events.map {
-                    (String($0.sequence), String(decoding: $0.body, as: UTF8.self))
-                }
-            }
             guard !receiver.isAway.withLock({ $0 }) else { return }
             receiver.pulled.withLock { pulled in
                 pulled.ids += lease.events.map(\.messageID)
