@@ -44,6 +44,21 @@ struct DeliveryConformanceTests {
         #expect(way == .pull || bench.runner.counts.map(\.events) == [11])
     }
 
+    /// ``DeliveryBench/look(after:most:)`` wakes the runner. Here, only the arrival of an event does.
+    @Test(arguments: WayCase.run)
+    func aStoredEventWakesAnIdleWay(_ way: WayCase) throws {
+        let bench = try DeliveryBench(way)
+        try bench.create()
+        bench.look()
+        for count in 1...2 {
+            bench.log.add(1)
+            bench.store.arrivals.note(["shop"])
+            try bench.pool.waitForWork()
+            bench.pool.drain()
+            #expect(bench.received == numbers(1...count))
+        }
+    }
+
     @Test(arguments: WayCase.run)
     func aFailedDeliveryIsShownAndRetriedAlsoAfterARestart(_ way: WayCase) throws {
         let first = try DeliveryBench(way)

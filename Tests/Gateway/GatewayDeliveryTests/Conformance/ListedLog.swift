@@ -1,6 +1,9 @@
 import CountersignCore
+import Dispatch
 import GatewayModel
 import GatewayStorage
+import TestSupport
+import Testing
 
 /// An event log in memory. An event's message id is its sequence number.
 final class ListedLog: EventLog {
@@ -90,8 +93,17 @@ final class ManualPool: Sendable {
     }
 
     private let waiting = Lock<[Work]>([])
+    private let added = DispatchSemaphore(value: 0)
 
-    func add(_ work: @escaping @Sendable () -> Void) { waiting.withLock { $0.append(Work(run: work)) } }
+    func add(_ work: @escaping @Sendable () -> Void) {
+        waiting.withLock { $0.append(Work(run: work)) }
+        added.signal()
+    }
+
+    /// Waits until there is work. Work that was run already has left signals, so one signal is not enough.
+    func waitForWork() throws {
+        while waiting.withLock({ $0.isEmpty }) { try added.waitForSignal() }
+    }
 
     /// Runs work, and the work that it adds; at most `most` steps.
     func drain(_ most: Int = .max) {
