@@ -194,7 +194,8 @@ package final class DeliveryRunner: Sendable {
         for route in routes {
             var progress = kept[route.id]
             if let before = earlier[route.id], before.epoch == route.epoch,
-                progress.map({ $0.epoch == before.epoch && $0.committed < before.committed }) ?? true
+                // The earlier version's row of a stream has a position but no epoch.
+                progress.map({ $0.epoch != before.epoch || $0.committed < before.committed }) ?? true
             {
                 progress = before
             }
