@@ -38,7 +38,7 @@ PROGRAMS = {
     "stream": NATS,
     "tokens": ["PyJWT[crypto]"],
     "torture": [],
-    "upgrade": ["standardwebhooks"],
+    "upgrade": ["standardwebhooks", *NATS],
     "vendors": ["segment-analytics-python", "rudder-sdk-python", "posthog", "amplitude-analytics", "mixpanel", "snowplow-tracker",
                 "sentry-sdk", "opentelemetry-sdk", "opentelemetry-exporter-otlp-proto-http"],
     "web": ["playwright"],

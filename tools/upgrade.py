@@ -1,10 +1,11 @@
-"""Upgrades data of an earlier release. Consumers, webhooks and sessions must continue, and no event may be lost.
+"""Upgrades data of an earlier release. Consumers, webhooks, hourly files, streams and sessions must continue, and no event may be lost.
 
     python3 -m tools upgrade --earlier 7ec05b4d [--package countersign_0.1.0_amd64.deb] [--rounds 20] [--postgresql 1]
 
 `--earlier` is a commit, or the path of a `countersign` built from it. Without `--package` the new program is killed while it starts,
-each round on a copy of the same data. With `--package` the earlier program is packed as version 0.0.9, runs in a booted
-Debian, and is upgraded under load with dpkg: on SQLite, on PostgreSQL, and as two gateways on PostgreSQL (needs root).
+each round on a copy of the same data; the program needs NATS (COUNTERSIGN_NATS=1). With `--package` the earlier program is packed as
+version 0.0.9, runs in a booted Debian, and is upgraded under load with dpkg: on SQLite, on PostgreSQL, and as two gateways on
+PostgreSQL (needs root).
 """
 
 import base64
@@ -14,32 +15,55 @@ import os
 import random
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
 from pathlib import Path
 
-from .audit import ERRORS, Consumer, Follower, Load, account, token_of
-from .common import ROOT, check, output, parse, until, workshop
+from .audit import ERRORS, Consumer, Follower, Load, account, lines, listed, token_of
+from .common import ROOT, check, output, parse, preloaded, until, workshop
 from .gateway import Gateway
+from .nats import NATS, STREAM, Client, differences
 from .postgresql import PostgreSQL
 from .release import debian, program
 from .torture.trial import STORED
 from .webhooks import Deliveries, create, in_order
 
 EVENTS, READ = 4_000, 1_500
+# The earlier release writes half of the events to hourly files and to a stream. The files have events of so many hours.
+HALF, HOURS = EVENTS // 2, 40
 # The number of events, and the users, in an upgrade under load.
 MANY, USERS = 100_000, [f"user-{number}" for number in range(12)]
 
 
-def write(gateway, receiver):
+def opened(program, folder, name, server, **more):
+    """A gateway with hourly files, on a folder or a database of this name."""
+    return Gateway(program, folder / name, name, database=server and server.url(name),
+                   flags=("--event-files", folder / name / "files"), **more)
+
+
+def write(gateway, receiver, nats, server):
     """Writes data with the earlier release. Returns the reader's Authorization header, and the consumer's last acknowledged position."""
     gateway.app()
     bearer = gateway.bearer("test", "reader", "shop")
     gateway.start()
     create(gateway, receiver.url, "--batch-size", 100, "--from", "start")
     gateway.run("consumer", "create", "shop", "books", "--from", "start")
-    for _ in range(EVENTS // 500):
+    gateway.run("sink", "create", "shop", "out", nats.url, STREAM)
+    for _ in range(HALF // 500):
+        gateway.track(500)
+    until("half of the events in the stream",
+          lambda: json.loads(gateway.run("sink", "show", "shop", "out", "--json"))["stream_seq"] == HALF)
+    # Without messages in the stream, only the gateway's data has the stream's position.
+    with Client(nats.port) as client:
+        assert client.ask(f"STREAM.PURGE.{STREAM}")["purged"] == HALF
+    nats.process.terminate()
+    nats.process.wait()
+    age(gateway, server)
+    gateway.start()
+    until("half of the events in files", lambda: written(gateway) >= HALF)
+    for _ in range(HALF // 500):
         gateway.track(500)
     read = 0
     while read < READ:
@@ -47,8 +71,28 @@ def write(gateway, receiver):
     receiver.wait("all events", lambda: len(receiver.taken()) == EVENTS)
     # The gateway stores the webhook's position after the receiver's response.
     until("the webhook's position", lambda: committed(gateway) >= max(receiver.taken()))
-    assert gateway.stop() == 0
+    age(gateway, server, HALF)
     return bearer, read
+
+
+def age(gateway, server, after=0):
+    """Stops the gateway, and spreads the times of its events, without the first `after`, over past hours, the oldest first."""
+    assert gateway.stop() == 0
+    table, position = ("countersign.event", "position") if server else ("event", "seq")
+    sql = f"""
+        UPDATE {table} SET received_ms = received_ms - 3600000 * ({HOURS} - number * {HOURS - 1} / {EVENTS})
+        FROM (SELECT {position} AS place, row_number() OVER (ORDER BY {position}) AS number FROM {table}) AS numbered
+        WHERE {position} = place AND number > {after}"""
+    if server:
+        server.sql(sql, gateway.name)
+    else:
+        with sqlite3.connect(gateway.data / "events.sqlite") as events:
+            events.execute(sql)
+
+
+def written(gateway):
+    """The number of events in the listed files."""
+    return sum(entry["events"] for entry in listed(gateway.folder / "files/shop"))
 
 
 def committed(gateway):
@@ -66,13 +110,16 @@ def poll(gateway, bearer, limit=500):
     return [event["seq"] for event in batch["events"]]
 
 
-def upgrade(gateway, bearer, receiver, read, stored):
-    """Kills the new release while it starts, then checks where the consumer and the webhook continue. Returns the number of kills."""
-    before, kills = len(receiver.all), random.randrange(1, 4)
+def upgrade(gateway, bearer, receiver, nats, read, stored, server):
+    """Kills the new release while it starts, then checks where the readers continue. Returns the number of kills, and the number of
+    kills between the first and the last event that the new release writes to files or publishes."""
+    folder, before, kills, halfway = gateway.folder / "files/shop", len(receiver.all), random.randrange(1, 4), 0
+    earlier = listed(folder)
     for _ in range(kills):
         gateway.launch()
-        time.sleep(random.random() * 0.4)
+        time.sleep(random.random() * 2)
         gateway.kill()
+        halfway += HALF < written(gateway) < EVENTS or 0 < nats.count() < EVENTS - HALF
     gateway.start()
     found = []
     while not found or found[-1] < stored[-1]:
@@ -83,14 +130,18 @@ def upgrade(gateway, bearer, receiver, read, stored):
     receiver.wait("new events", lambda: len(receiver.taken()) == EVENTS + 10)
     again = [delivery[2]["events"][0]["seq"] for delivery in receiver.all[before:] if delivery[2]["events"][0]["seq"] <= stored[-1]]
     assert not again, f"the webhook delivered these events again: {again}"
+    until("all events in files", lambda: written(gateway) >= EVENTS)
+    until("all events in the stream", lambda: nats.count() >= EVENTS - HALF + 10)
+    entries, events = listed(folder), stored_events(gateway, server, gateway.name)
+    assert entries[:len(earlier)] == earlier and not any(entry["events_missed"] for entry in entries), "a listed file was changed"
+    assert {path.name for path in folder.iterdir()} == {"manifest.ndjson", *(entry["file"] for entry in entries)}, "a file is not listed"
+    found = [json.loads(line)["seq"] for entry in entries for line in lines(folder, entry)]
+    # The hour of the new events may have ended.
+    assert found == [event[0] for event in events][:len(found)], f"the {len(found)} events in files are not the stored events"
+    published = [event[2] for event in events][HALF:]
+    assert nats.ids() == published, differences(published, nats.ids())
     assert gateway.stop() == 0
-    return kills
-
-
-def numbers(gateway, server, database):
-    if server:
-        return [int(row[0]) for row in server.rows("SELECT position FROM countersign.event ORDER BY position", database)]
-    return [row[0] for row in gateway.rows("SELECT seq FROM event ORDER BY seq")]
+    return kills, halfway
 
 
 # MARK: Upgrades under load
@@ -276,7 +327,7 @@ def built(commit):
 def main(arguments):
     options = parse(arguments, "upgrade", __doc__, rounds=20, earlier="", postgresql=0, package="")
     options.earlier = Path(options.earlier) if "/" in options.earlier else built(options.earlier)
-    folder, server = workshop("/var/tmp/countersign-"), None
+    folder, server, nats = workshop("/var/tmp/countersign-"), None, None
     receiver = Deliveries()
     try:
         if options.package:
@@ -284,26 +335,35 @@ def main(arguments):
         if options.postgresql:
             server = PostgreSQL(folder)
             server.make("earlier")
-        first = Gateway(options.earlier, folder / "earlier", database=server and server.url("earlier"))
+        nats = NATS(folder / "nats")
+        nats.start()
+        first = opened(options.earlier, folder, "earlier", server)
         first.folder.mkdir()
-        bearer, read = write(first, receiver)
-        stored = numbers(first, server, "earlier")
-        delivered, kills = list(receiver.all), 0
+        bearer, read = write(first, receiver, nats, server)
+        stored = [event[0] for event in stored_events(first, server, first.name)]
+        shutil.copytree(nats.files, folder / "stream")
+        # With slow flushes a kill can hit each step of a migration and of writing a file.
+        slow = preloaded("slow-fsync", folder) | {"SLOW_FSYNC_MS": "20"}
+        delivered, kills, halfway = list(receiver.all), 0, 0
         for number in range(options.rounds):
             receiver.all = list(delivered)
-            copy = folder / f"round-{number}"
-            shutil.copytree(first.folder, copy)
-            database = None
+            gateway = opened(options.countersign, folder, f"round_{number}", server, environment=slow)
+            shutil.copytree(first.folder, gateway.folder)
             if server:
-                server.sql(f"CREATE DATABASE round_{number} TEMPLATE earlier OWNER countersign", "postgres")
-                database = server.url(f"round_{number}")
-            gateway = Gateway(options.countersign, copy, database=database)
+                server.sql(f"CREATE DATABASE {gateway.name} TEMPLATE earlier OWNER countersign", "postgres")
+            nats.kill()
+            shutil.rmtree(nats.files)
+            shutil.copytree(folder / "stream", nats.files)
+            nats.start()
             gateway.key = first.key
-            kills += upgrade(gateway, bearer, receiver, read, stored)
+            killed, within = upgrade(gateway, bearer, receiver, nats, read, stored, server)
+            kills, halfway = kills + killed, halfway + within
             gateway.remove()
-        place = "PostgreSQL" if server else "SQLite"
-        check(f"{place}: {options.rounds} upgrades with {kills} kills: a consumer and a webhook of {EVENTS} events continue where they were", True)
+        check(f"{'PostgreSQL' if server else 'SQLite'}: {options.rounds} upgrades with {kills} kills, {halfway} of them while files or the "
+              f"stream were incomplete: a consumer, a webhook, hourly files and a stream of {EVENTS} events continue where they were", True)
     finally:
+        if nats:
+            nats.kill()
         if server:
             server.stop()
         shutil.rmtree(folder, ignore_errors=True)
