@@ -55,8 +55,8 @@ def plain(gateway, server):
     check("the body is the event's bytes", body.decode() == gateway.rows("SELECT body FROM event ORDER BY seq")[0][0], body)
     until("the stream's progress", lambda: show(gateway)["lag_events"] == 0 and show(gateway)["stream_seq"] == 26)
     text = gateway.metrics()
-    check("the metrics show the lag and the published messages", 'countersign_sink_lag_events{app="shop",sink="out"} 0' in text
-          and 'countersign_sink_published_total{app="shop",sink="out"} 26' in text)
+    check("the metrics show the lag and the published messages", 'countersign_stream_lag_events{app="shop",stream="out"} 0' in text
+          and 'countersign_stream_published_total{app="shop",stream="out"} 26' in text)
 
 
 def example(gateway, server):

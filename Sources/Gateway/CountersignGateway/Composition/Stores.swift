@@ -50,13 +50,10 @@ struct Stores: Sendable {
         }
     }
 
-    /// The maximum number of consumers, webhooks, streams or event files in the metrics. Each has a label.
-    private static let mostLags = 1_000
-
     /// The lag of consumers, webhooks, streams and event files. Omits a kind that cannot be read.
     func lags(at date: Date) -> [Gauges.Lag] {
         EventConsumerID.Kind.allCases.flatMap { kind in
-            ((try? consumers.all(kind, of: nil)) ?? []).prefix(Self.mostLags).map { consumer in
+            ((try? consumers.all(kind, of: nil)) ?? []).map { consumer in
                 let oldest = consumer.oldestUnreadMilliseconds.map { Milliseconds($0).seconds }
                 let seconds = oldest.map { max(0, date.timeIntervalSince1970 - $0) } ?? 0
                 return (consumer.id, consumer.lag, seconds, consumer.gap)

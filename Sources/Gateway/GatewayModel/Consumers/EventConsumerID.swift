@@ -6,6 +6,16 @@ package struct EventConsumerID: Hashable, Comparable, Sendable {
         case webhook
         case stream = "sink"
         case file
+
+        /// The word in metrics, logs and alerts. The raw value is stored.
+        package var noun: String {
+            switch self {
+            case .pull: "consumer"
+            case .webhook: "webhook"
+            case .stream: "stream"
+            case .file: "files"
+            }
+        }
     }
 
     package let appID: String

@@ -94,40 +94,36 @@ package struct Gauges: Sendable {
         let gaps = lags.map { ($0.id, $0.gap.isOpen ? 1.0 : 0) }
         let accepted = ways.map { ($0.id, Double($0.events)) }
         let failing = ways.map { ($0.id, $0.isFailing ? 1.0 : 0) }
-        // Earlier versions called a stream a sink.
-        let streams = ["stream", "sink"].flatMap { noun -> [MetricFamily] in
-            [
-                family(.stream, noun, "lag_events", "Events that are not in a stream yet.", events),
-                family(
-                    .stream, noun, "lag_seconds", "Age of the oldest event that is not in a stream yet.",
-                    seconds),
-                family(
-                    .stream, noun, "published_total", "Events that a stream has accepted since the start.",
-                    accepted, as: .counter),
-                family(
-                    .stream, noun, "failing", "1 while nothing can be published to a stream.", failing),
-            ]
-        }
-        return streams + [
+        var families = [
             MetricFamily(
                 "countersign_webhook_attempts_total", .counter,
                 "Delivery attempts to webhooks, by app and result.", attempts),
             family(
-                .webhook, "webhook", "lag_seconds", "Age of the oldest event after a webhook's position.",
-                seconds),
-            family(.file, "files", "lag_events", "Events that are in no hourly file yet.", events),
-            family(
-                .file, "files", "lag_seconds", "Age of the oldest event that is in no hourly file yet.",
-                seconds),
-            family(.file, "files", "failing", "1 while no hourly file can be written.", failing),
-            family(.pull, "consumer", "lag_events", "Events that a consumer has not confirmed.", events),
-            family(
                 .pull, "consumer", "oldest_unread_seconds",
                 "Age of the oldest event that a consumer has not confirmed.", seconds),
-            family(
-                .pull, "consumer", "events_missed",
-                "1 while events after a consumer's position were deleted unread.", gaps),
         ]
+        for kind in EventConsumerID.Kind.allCases {
+            // Earlier versions called a stream a sink.
+            for noun in kind == .stream ? [kind.noun, "sink"] : [kind.noun] {
+                families += [
+                    family(kind, noun, "lag_events", "Events after the position.", events),
+                    family(kind, noun, "lag_seconds", "Age of the oldest of these events.", seconds),
+                    family(
+                        kind, noun, "events_missed",
+                        "1 while events after the position were deleted unread.", gaps),
+                ]
+                if kind != .pull {
+                    families.append(family(kind, noun, "failing", "1 while deliveries fail.", failing))
+                }
+                if kind == .stream {
+                    families.append(
+                        family(
+                            kind, noun, "published_total",
+                            "Events that a stream has accepted since the start.", accepted, as: .counter))
+                }
+            }
+        }
+        return families
     }
 
     /// A metric of consumers of one kind. `noun` is part of the metric's name, and the name of a label.

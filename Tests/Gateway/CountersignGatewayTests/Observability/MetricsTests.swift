@@ -71,9 +71,15 @@ struct MetricsTests {
             .appendingPathComponent("../../../../docs/reference/metrics.md").standardizedFileURL
         let rows = try String(contentsOf: file, encoding: .utf8).split(separator: "\n")
             .filter { $0.hasPrefix("| `countersign_") }
-        let documented = rows.map { $0.split(separator: "`")[1] }
+        let nouns = ["consumer", "webhook", "stream", "sink", "files"]
+        let documented = rows.flatMap { row -> [String] in
+            let name = String(row.split(separator: "`")[1])
+            return nouns.map { name.replacing("WAY", with: $0) }
+        }
+        // Consumers are not delivered to, so they cannot fail.
+        .filter { $0 != "countersign_consumer_failing" }
         let types = text.split(separator: "\n").filter { $0.hasPrefix("# TYPE ") }
-        #expect(Set(documented) == Set(types.map { $0.split(separator: " ")[2] }))
+        #expect(Set(documented) == Set(types.map { String($0.split(separator: " ")[2]) }))
         // Values sent by clients are never labels.
         #expect(!text.contains("secret-"))
         #expect(!text.contains(fixture.writeKey))
@@ -99,19 +105,36 @@ struct MetricsTests {
         }
         let found = samples(
             lags: ids.map { ($0, 7, 8, EventGap(isOpen: true)) }, ways: ids.map { ($0, 9, true) })
-        let stream = ["lag_events 7", "lag_seconds 8", "published_total 9", "failing 1"]
+        let stream = ["failing 1", "published_total 9"]
         let expected = [
-            ("stream", "sink", stream), ("sink", "sink", stream), ("webhook", "webhook", ["lag_seconds 8"]),
-            ("files", "file", ["lag_events 7", "lag_seconds 8", "failing 1"]),
-            ("consumer", "pull", ["lag_events 7", "oldest_unread_seconds 8", "events_missed 1"]),
-        ].flatMap { noun, name, values in
-            values.map { #"countersign_\#(noun)_\#($0) app="shop",\#(noun)="\#(name)""# }
+            ("stream", "sink", stream), ("sink", "sink", stream), ("webhook", "webhook", ["failing 1"]),
+            ("files", "file", ["failing 1"]), ("consumer", "pull", ["oldest_unread_seconds 8"]),
+        ].flatMap { noun, name, values -> [String] in
+            let all = ["lag_events 7", "lag_seconds 8", "events_missed 1"] + values
+            return all.map { #"countersign_\#(noun)_\#($0) app="shop",\#(noun)="\#(name)""# }
         }
         let written = found.filter { $0.key.contains("shop") }.map { key, value in
             let parts = key.dropLast().split(separator: "{")
             return "\(parts[0]) \(Int(value)) \(parts[1])"
         }
         #expect(written.sorted() == expected.sorted())
+    }
+
+    @Test func eachOfManyConsumersHasItsLag() throws {
+        let fixture = try GatewayFixture(.standard)
+        // The table of PostgreSQL has no generation.
+        let (column, value) = TestEngine.standard == .sqlite ? (", generation", ", 0") : ("", "")
+        try fixture.place.connection(to: "events").execute(
+            """
+            INSERT INTO event_consumer (app_id, kind, name, created_ms\(column))
+            WITH RECURSIVE number (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM number WHERE n < 1025)
+            SELECT 'shop', 'pull', 'c-' || n, 1\(value) FROM number;
+            INSERT INTO event_consumer_position (app_id, kind, name, partition, seq)
+            SELECT app_id, kind, name, 0, 0 FROM event_consumer WHERE kind = 'pull'
+            """)
+        let text = try #require(fixture.client().get("/metrics")?.body)
+        let lags = text.split(separator: "\n").filter { $0.hasPrefix("countersign_consumer_lag_events{") }
+        #expect(lags.count == 1_025)
     }
 
     @Test func aRequestThatTheClientAbandonsIsCountedWithoutStatus() throws {
