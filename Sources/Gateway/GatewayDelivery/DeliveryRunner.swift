@@ -118,7 +118,7 @@ package final class DeliveryRunner: Sendable {
     }
 
     private static func labels(_ id: EventConsumerID) -> [(StaticString, String)] {
-        [("app", id.appID), ("way", id.kind.rawValue), ("name", id.name)]
+        [("app", id.appID), ("way", id.kind.noun), ("name", id.name)]
     }
 
     // MARK: On the queue
@@ -133,7 +133,7 @@ package final class DeliveryRunner: Sendable {
                 try reload(kind)
             } catch {
                 log.note(
-                    .error, "ways not read", [("way", kind.kind.rawValue), ("detail", "\(error)")])
+                    .error, "ways not read", [("way", kind.kind.noun), ("detail", "\(error)")])
             }
         }
         flush()

@@ -135,6 +135,6 @@ final class EventUpkeep: Sendable {
     }
 
     private func report(_ consumer: EventConsumerID) {
-        observer?.eventsMissed(by: consumer.name, ofKind: consumer.kind.rawValue, appID: consumer.appID)
+        observer?.eventsMissed(by: consumer.name, ofKind: consumer.kind.noun, appID: consumer.appID)
     }
 }

@@ -288,7 +288,7 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
             guard files.areInPlace else { throw loseFiles() }
             for consumer in passed {
                 observer?.eventsMissed(
-                    by: consumer.name, ofKind: consumer.kind.rawValue, appID: consumer.appID)
+                    by: consumer.name, ofKind: consumer.kind.noun, appID: consumer.appID)
             }
         } catch {
             sweeper = RetentionSweeper()

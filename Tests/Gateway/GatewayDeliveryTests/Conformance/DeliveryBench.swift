@@ -33,6 +33,15 @@ enum WayCase: String, CaseIterable {
         case .file, .sample: .file
         }
     }
+
+    /// The word in logs and alerts.
+    var noun: String {
+        switch self {
+        case .pull: "consumer"
+        case .webhook, .stream: rawValue
+        case .file, .sample: "files"
+        }
+    }
 }
 
 /// A receiver that outlives the runners, as a real receiver outlives a gateway's restarts.

@@ -59,8 +59,9 @@ struct StreamRunnerTests {
         turn(runner)
         #expect(try alerts().isEmpty)
         let lagging = try alerts()
-        #expect(lagging.count == 1 && lagging[0].contains(#""type":"sink.lagging""#))
+        #expect(lagging.count == 1 && lagging[0].contains(#""type":"stream.lagging""#))
         #expect(lagging[0].contains(#""lag_events":3"#) && lagging[0].contains(#""error":"cannot_connect""#))
+        #expect(lagging[0].contains(#""stream":"out""#))
         #expect(try alerts().isEmpty)
         bench.stream.isAway = false
         #expect(try alerts().isEmpty)

@@ -66,9 +66,9 @@ package struct Streams: WayKind {
         _ consumer: EventConsumer, _ progress: DeliveryProgress, atMilliseconds now: Int64
     ) throws {
         let alert: JSONValue = [
-            "type": "sink.lagging", "timestamp": .string(RFC3339.text(milliseconds: now)),
+            "type": "stream.lagging", "timestamp": .string(RFC3339.text(milliseconds: now)),
             "data": [
-                "app": .string(consumer.id.appID), "sink": .string(consumer.id.name),
+                "app": .string(consumer.id.appID), "stream": .string(consumer.id.name),
                 "lag_events": .integer(Int64(consumer.lag)),
                 "oldest_unread": consumer.oldestUnreadMilliseconds.map {
                     .string(RFC3339.text(milliseconds: $0))
