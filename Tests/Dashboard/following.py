@@ -1,19 +1,21 @@
-"""Tests the search for events by verdict, and the dashboard's lists of consumers, streams and webhooks."""
+"""Tests the search for events by verdict, and the dashboard's lists of consumers, streams, files and webhooks."""
+import json
 import re
 import threading
+import time
 
 from playwright.sync_api import expect
 
 from tools.receiver import Receiver
-from .page import say
+from .page import MARKUP, say
 from .services import secret
 
 
 class Deliveries:
-    """A webhook's receiver that accepts each delivery and stores its body."""
+    """A webhook's receiver that stores the body of each delivery, and answers with `status`."""
 
     def __init__(self):
-        self.bodies, self.arrived = [], threading.Condition()
+        self.bodies, self.arrived, self.status = [], threading.Condition(), 200
         self.receiver = Receiver(self.take).start()
         self.url = self.receiver.url + "/in"
 
@@ -21,11 +23,34 @@ class Deliveries:
         with self.arrived:
             self.bodies.append(body.decode())
             self.arrived.notify_all()
-        return 200, {}, b"thanks"
+        return self.status, {}, b"thanks"
 
     def wait(self, text):
         with self.arrived:
             assert self.arrived.wait_for(lambda: any(text in body for body in self.bodies), 20), f"no delivery has {text}"
+
+
+# The time of a recent failure, which the reason follows.
+AGO = r"(just now|\d+ (s|min) ago)"
+
+
+def fact(visitor, way, name):
+    """Returns the value of a fact in the list entry of a consumer, stream, webhook or the files."""
+    entry = visitor.page.get_by_role("listitem", name=way, exact=True)
+    return entry.locator("dl > div").filter(has=visitor.page.get_by_text(name, exact=True)).locator("dd")
+
+
+def stored(gateway, noun, name):
+    return json.loads(gateway.run(noun, "show", "shop", name, "--json"))
+
+
+def move(visitor, name):
+    """Moves a consumer or stream after the newest event."""
+    visitor.button(f"Move {name}").click()
+    visitor.dialog.get_by_label("Move to").select_option("end")
+    assert visitor.press(visitor.dialog.get_by_role("button", name="Move", exact=True)) == 200
+    visitor.told(f"{name} is 0 events behind now.")
+    expect(fact(visitor, name, "Behind")).to_have_text("Up to date")
 
 
 def verdicts(visitor):
@@ -56,39 +81,64 @@ def consumers(visitor, gateway):
     gateway.run("consumer", "create", "shop", "billing")
     visitor.open("apps/shop/events")
     page.reload()
-    table = page.get_by_role("table", name="Consumers")
-    expect(table).to_contain_text(re.compile(r"billing[1-9]\d* events"))
-    visitor.button("Move billing").click()
-    visitor.dialog.get_by_label("Move to").select_option("end")
-    assert visitor.press(visitor.dialog.get_by_role("button", name="Move", exact=True)) == 200
-    visitor.told("billing is 0 events behind now.")
-    expect(table).to_contain_text("Up to date")
+    expect(fact(visitor, "billing", "Behind")).to_contain_text(re.compile(r"[1-9]\d* events"))
+    before = stored(gateway, "consumer", "billing")["position"]
+    expect(fact(visitor, "billing", "Position")).to_have_text(before)
+    expect(fact(visitor, "billing", "Last failure")).to_have_text("never")
+    move(visitor, "billing")
+    after = stored(gateway, "consumer", "billing")["position"]
+    assert after != before
+    expect(fact(visitor, "billing", "Position")).to_have_text(after)
     visitor.button("Delete the consumer billing").click()
     visitor.dialog.get_by_label("Type billing to confirm").fill("billing")
     visitor.dialog.get_by_role("button", name="Delete").click()
     expect(page.get_by_text("No consumer")).to_be_visible()
-    say("the list of consumers shows the lag; a consumer is moved and deleted")
+    say("the list of consumers shows position and lag; a consumer is moved and deleted")
 
 
 def streams(visitor, gateway):
-    """The screen shows that a stream to a missing server fails, and its button pauses the stream."""
+    """A stream to a missing server fails, is paused, still shows why it failed, and is moved."""
     page = visitor.page
     visitor.open("apps/shop/events")
-    expect(page.get_by_role("table", name="Consumers").or_(page.get_by_text("No consumers yet"))).to_be_visible()
-    expect(page.get_by_role("table", name="Streams")).to_have_count(0)
+    expect(page.get_by_role("list", name="Consumers").or_(page.get_by_text("No consumers yet"))).to_be_visible()
+    expect(page.get_by_role("list", name="Streams")).to_have_count(0)
     gateway.run("stream", "create", "shop", "warehouse", "nats://127.0.0.1:1", "EVENTS")
     page.reload()
-    table = page.get_by_role("table", name="Streams")
-    expect(table).to_contain_text(re.compile(r"warehouse.*[1-9]\d* events"), timeout=15_000)
-    expect(table).to_contain_text("Failing", timeout=20_000)
+    stream = page.get_by_role("listitem", name="warehouse")
+    expect(fact(visitor, "warehouse", "Behind")).to_contain_text(re.compile(r"[1-9]\d* events"), timeout=15_000)
+    expect(stream).to_contain_text("Failing", timeout=20_000)
     visitor.button("Pause warehouse").click()
     visitor.told("It is paused; events wait.")
-    expect(table).to_contain_text("Paused")
+    expect(stream.get_by_text("Paused", exact=True)).to_be_visible()
+    paused = stored(gateway, "stream", "warehouse")
+    expect(fact(visitor, "warehouse", "Position")).to_have_text(paused["position"])
+    expect(fact(visitor, "warehouse", "Last failure")).to_have_text(re.compile(f"^{AGO}{re.escape(paused['reason'])}$"))
+    move(visitor, "warehouse")
+    assert stored(gateway, "stream", "warehouse")["position"] != paused["position"]
     gateway.run("stream", "delete", "shop", "warehouse")
-    say("the list of streams shows lag and failure; a stream is paused")
+    say("the list of streams shows position, lag and the last failure; a stream is paused and moved")
 
 
-def webhooks(visitor):
+def files(visitor):
+    """Changes the answer about files, because the gateway writes none."""
+    page = visitor.page
+    failed = {"enabled": True, "state": "paused", "position": "AcLx", "lag_events": 2, "last_failure_ms": int(time.time() * 1000) - 120_000, "reason": MARKUP}
+
+    def change(route):
+        answer = route.fetch()
+        route.fulfill(response=answer, json={**answer.json(), **failed})
+
+    page.route("**/apps/shop/files", change)
+    visitor.open("apps/shop/events")
+    page.reload()
+    for name, value in (("Position", "AcLx"), ("Behind", re.compile("^2 events")), ("Last success", "never"), ("Last failure", f"2 min ago{MARKUP}")):
+        expect(fact(visitor, "Hourly files", name)).to_have_text(value)
+    page.unroute("**/apps/shop/files")
+    visitor.check()
+    say("the hourly files show position, lag and the last failure")
+
+
+def webhooks(visitor, gateway):
     page = visitor.page
     receiver = Deliveries()
     visitor.open("apps/shop/webhooks")
@@ -112,6 +162,19 @@ def webhooks(visitor):
     page.keyboard.press("Escape")
     visitor.button("Replay").first.click()
     receiver.wait('"replay":true')
+    # The failure stays visible while the webhook is paused, and after a success.
+    failure = fact(visitor, receiver.url, "Last failure")
+    expect(failure).to_have_text("never")
+    receiver.status = 410
+    assert gateway.send("user-1") < 300
+    expect(hooks.get_by_text("Paused: it answered 410 Gone")).to_be_visible()
+    expect(failure).to_have_text(re.compile(f"^{AGO}it answered 410$"))
+    paused = stored(gateway, "webhook", fact(visitor, receiver.url, "Id").inner_text())
+    expect(fact(visitor, receiver.url, "Position")).to_have_text(paused["position"])
+    receiver.status = 200
+    visitor.button(f"Resume {receiver.url}").click()
+    expect(fact(visitor, receiver.url, "Behind")).to_have_text("Up to date")
+    expect(failure).to_contain_text("it answered 410")
     for name, shown in (("Pause", "Paused"), ("Resume", "Active")):
         visitor.button(f"{name} {receiver.url}").click()
         expect(hooks.get_by_text(shown, exact=True)).to_be_visible()
@@ -124,4 +187,4 @@ def webhooks(visitor):
     dialog.get_by_role("button", name="Delete").click()
     expect(page.get_by_text("No webhook")).to_be_visible()
     receiver.receiver.shutdown()
-    say("a webhook is added, tested, paused, resumed and deleted; its deliveries are listed and replayed, its secret is rotated")
+    say("a webhook is added, tested, paused, resumed and deleted, and shows its last failure; its deliveries are listed and replayed, its secret is rotated")

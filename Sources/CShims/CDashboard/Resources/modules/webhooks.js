@@ -7,9 +7,8 @@ import { dialog, formDialog, removable, showOnce } from "./dialogs.js";
 import { badge, button, card, emptyState, field, notice, privateAddress, select, stacked, table, toast } from "./ui.js";
 import { attempt, pagedView, view } from "./views.js";
 import { remember } from "./address.js";
-import { facts } from "./sample.js";
 import { TYPES } from "./events.js";
-import { behind, lastSuccess, pauses, stateOf } from "./ways.js";
+import { pauses, ways } from "./ways.js";
 
 const verdicts = [["verified", "Verified"], ["server", "Server"], ["unverified", "Unverified"], ["warned", "Warned"], ["not_judged", "Not checked"], ["anonymous", "Anonymous"], ["unknown", "Unknown"]];
 const verdictName = Object.fromEntries(verdicts);
@@ -37,10 +36,10 @@ export function webhooks(context) {
         : operator && button("Test the alert webhook", { onclick: () => test("alerts") }), button("Alerts sent", { onclick: () => deliveries({ id: "alerts", url: "The alert webhook" }) }),
       operator && button("Add a webhook", { symbol: "plus", onclick: () => edit(null) }))),
     items.length === 0 ? emptyState("out", "No webhooks yet", "A webhook is an address of yours that the gateway sends events to, in signed requests (Standard Webhooks): each event at least once, and in order.")
-      : h("ul", { class: "hooks", "aria-label": "Webhooks" }, items.map((item) => h("li", { "aria-label": item.url },
-        h("div", { class: "card-head" }, h("h3", { class: "wrap" }, item.url), stateOf(item)),
-        facts([["Events", filters(item)], ["Behind", behind(item)], ["Last success", lastSuccess(item)], ["Id", h("span", { class: "mono wrap" }, item.id)]]),
-        h("div", { class: "actions" }, button("Deliveries", { kind: "small", "aria-label": `Deliveries to ${item.url}`, onclick: () => deliveries(item) }), operator && actions(item)))))), { every: 10_000 });
+      : ways("Webhooks", items, (item) => ({
+        name: item.url, before: [["Events", filters(item)]], after: [["Id", h("span", { class: "mono wrap" }, item.id)]],
+        actions: [button("Deliveries", { kind: "small", "aria-label": `Deliveries to ${item.url}`, onclick: () => deliveries(item) }), operator && actions(item)],
+      }))), { every: 10_000 });
 
   /** Shows the deliveries to the webhook that the page's address names. Only the first call does so. */
   function openLinked(items) {
