@@ -134,6 +134,7 @@ bench: ## Measure verification and the gateway beside servers in Go, Rust, Node 
 		swift run -c release --package-path Benchmarks Gateway "$(CURDIR)/.build-static/release/countersign-cli" $$part || exit 1; done
 	gnuplot -e "data='Benchmarks/.build/chart.tsv'" Benchmarks/chart.gnuplot >Benchmarks/.build/chart.svg
 	python3 -B Benchmarks/idle.py .build-static/release/countersign-cli
+	python3 -B Benchmarks/livez.py .build-static/release/countersign-cli
 	swift run -c release --package-path Benchmarks Queue
 
 # MARK: Release
