@@ -254,49 +254,28 @@ package final class DeliveryRunner: Sendable {
         let now = milliseconds
         let watched = state.withLock { state -> [EventConsumerID: Destination] in
             guard DueTime.hasCome(state.nextLagCheck, at: now, within: Self.lagPause) else { return [:] }
-            // Skips the first check, so that a restarted gateway can deliver before.
-            let isFirst = state.nextLagCheck == 0
             state.nextLagCheck = now + Self.lagPause
-            return isFirst ? [:] : state.destinations.filter { $0.value.route.alertSeconds != nil }
+            return state.destinations.filter { $0.value.route.alertSeconds != nil }
         }
-        for (id, destination) in watched {
-            var behind: EventConsumer?
-            if destination.isBusy || destination.events.mayBeLate(atMilliseconds: now) {
-                // Fails if the way was just deleted, or for a short time. The next check reads it again.
-                guard let found = try? consumers.find(id) else { continue }
-                behind = found
+        for kind in Set(watched.keys.map(\.kind)) {
+            for consumer in try consumers.all(kind, of: nil) {
+                guard let destination = watched[consumer.id], let limit = destination.route.alertSeconds,
+                    let oldest = consumer.oldestUnreadMilliseconds,
+                    now - oldest > Milliseconds(seconds: limit).count
+                else {
+                    state.withLock { $0.destinations[consumer.id]?.isLate = false }
+                    continue
+                }
+                if destination.isLate { continue }
+                log.note(
+                    .error, "delivery is late",
+                    Self.labels(consumer.id) + [("lag_events", String(consumer.lag))])
+                try destination.kind.sendLagAlert(
+                    consumer, destination.events.progress, atMilliseconds: now)
+                // Set after the alert is stored, so that the next check repeats a failed alert.
+                state.withLock { $0.destinations[consumer.id]?.isLate = true }
             }
-            guard let consumer = behind, let oldest = consumer.oldestUnreadMilliseconds,
-                let limit = destination.route.alertSeconds, now - oldest > Milliseconds(seconds: limit).count
-            else {
-                state.withLock { $0.destinations[id]?.isLate = false }
-                continue
-            }
-            if destination.isLate { continue }
-            log.note(
-                .error, "delivery is late", Self.labels(id) + [("lag_events", String(consumer.lag))])
-            try sendLagAlert(consumer, destination.events.progress, atMilliseconds: now)
-            // Set after the alert is stored, so that the next check repeats a failed alert.
-            state.withLock { $0.destinations[id]?.isLate = true }
         }
-    }
-
-    private func sendLagAlert(
-        _ consumer: EventConsumer, _ progress: DeliveryProgress, atMilliseconds now: Int64
-    ) throws {
-        let (id, noun) = (consumer.id, consumer.id.kind.noun)
-        let alert: JSONValue = [
-            "type": .string("\(noun).lagging"), "timestamp": .string(RFC3339.text(milliseconds: now)),
-            "data": [
-                "app": .string(id.appID), noun: .string(id.name),
-                "lag_events": .integer(Int64(consumer.lag)),
-                "oldest_unread": consumer.oldestUnreadMilliseconds.map {
-                    .string(RFC3339.text(milliseconds: $0))
-                } ?? .null,
-                "error": (progress.failures > 0 ? progress.failure?.code : nil).map { .string($0) } ?? .null,
-            ],
-        ]
-        try directory.alerts.queue(alert, of: id.appID, at: now)
     }
 
     // MARK: On the pool

@@ -56,12 +56,6 @@ package struct Follower: Sendable {
     /// Records that new events may be available.
     package mutating func wake() { mayHaveMore = true }
 
-    /// Whether stored events may be undelivered, except during a wait that the way has requested.
-    package func mayBeLate(atMilliseconds now: Int64) -> Bool {
-        isPaused || progress.failures > 0
-            || mayHaveMore && DueTime.hasCome(progress.nextMilliseconds, at: now, within: Retry.longest)
-    }
-
     /// Begins a step and returns its work; nil if the way is paused or no work is due.
     package mutating func next(atMilliseconds now: Int64) -> Work? {
         if isPaused { return nil }

@@ -100,7 +100,7 @@ package struct DeliveryRoute: Sendable {
     package var start: Int64 = 0
     /// Changes when an operator moves the position to ``start``.
     package var epoch: Int64 = 0
-    /// The age in seconds of the oldest undelivered event that triggers an alert; nil sends none.
+    /// The age of the oldest undelivered event that triggers an alert; nil sends none.
     package var alertSeconds: Int?
     package var requests: [DeliveryRequest] = []
     /// The settings of the way's kind.
@@ -128,6 +128,9 @@ package protocol WayKind: Sendable {
     func pause(
         _ id: EventConsumerID, _ reason: WayPause.Reason, _ progress: DeliveryProgress,
         atMilliseconds now: Int64) throws
+    /// Sends an alert about a way that is late.
+    func sendLagAlert(
+        _ consumer: EventConsumer, _ progress: DeliveryProgress, atMilliseconds now: Int64) throws
     /// Stores the state of a request, or removes it if it is complete.
     func keep(_ request: DeliveryRequest, isOver: Bool) throws
     /// Deletes the data of ways that are not in `names`.
@@ -142,6 +145,9 @@ extension WayKind {
     package func pause(
         _ id: EventConsumerID, _ reason: WayPause.Reason, _ progress: DeliveryProgress,
         atMilliseconds now: Int64
+    ) throws {}
+    package func sendLagAlert(
+        _ consumer: EventConsumer, _ progress: DeliveryProgress, atMilliseconds now: Int64
     ) throws {}
     package func keep(_ request: DeliveryRequest, isOver: Bool) throws {}
     package func sweep(keeping names: [String], atMilliseconds now: Int64) throws {}

@@ -326,49 +326,6 @@ struct DeliveryConformanceTests {
         #expect(done.lag == 0 && done.oldestUnreadMilliseconds == nil)
     }
 
-    @Test(arguments: [(WayCase.webhook, 600), (.stream, 600), (.file, 7_200)])
-    func aLateDeliveryIsReportedOnceUntilItHasCaughtUp(_ way: WayCase, seconds: Int) throws {
-        // The events are received at 1 ms.
-        let bench = try DeliveryBench(way, at: 1)
-        _ = try bench.directory.setAlertWebhook(
-            url: "https://alerts.example/in", secret: nil, for: "shop")
-        func alerts(after milliseconds: Int64) throws -> [String] {
-            bench.look(after: milliseconds)
-            return try bench.directory.alerts.takeDue(at: bench.now.withLock { $0 })
-                .filter { $0.attempt == 1 }.map { String(decoding: $0.body, as: UTF8.self) }
-        }
-        try bench.create()
-        bench.log.add(3)
-        bench.setAway(true)
-        #expect(try alerts(after: 0).isEmpty)
-        #expect(try alerts(after: Int64(seconds) * 1_000).isEmpty)
-        let late = try alerts(after: 10_000)
-        let name = try bench.id.name
-        let members = [
-            #""type":"\#(way.noun).lagging""#, #""app":"shop""#, #""\#(way.noun)":"\#(name)""#,
-            #""lag_events":3"#, #""oldest_unread":"1970-01-01T00:00:00.001Z""#,
-        ]
-        #expect(late.count == 1 && members.allSatisfy { late[0].contains($0) }, "\(late)")
-        #expect(try alerts(after: 10_000).isEmpty)
-        bench.setAway(false)
-        #expect(try alerts(after: 86_400_000).isEmpty)
-        #expect(bench.received == numbers(1...3))
-        #expect(try alerts(after: 10_000).isEmpty)
-        bench.setAway(true)
-        bench.log.add(1)
-        #expect(try alerts(after: 10_000).count == 1, "a new lag is reported again")
-    }
-
-    @Test func aStartedGatewayDeliversBeforeItReportsALag() throws {
-        let bench = try DeliveryBench(.webhook)
-        _ = try bench.directory.setAlertWebhook(
-            url: "https://alerts.example/in", secret: nil, for: "shop")
-        try bench.create()
-        bench.log.add(3)
-        for _ in 1...3 { bench.look(after: 10_000) }
-        #expect(try bench.directory.alerts.takeDue(at: bench.now.withLock { $0 }).isEmpty)
-    }
-
     /// The settings of `.sample` do not belong to an app.
     @Test(arguments: WayCase.flagged(exceptTrue: .sample))
     func aDeletedConsumerOrAppLeavesNoPosition(_ way: WayCase, isApp: Bool) throws {

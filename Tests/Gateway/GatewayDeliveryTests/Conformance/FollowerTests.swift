@@ -75,27 +75,6 @@ struct FollowerTests {
         #expect(try work(machine.next(atMilliseconds: start)).after == 9)
     }
 
-    @Test func aFollowerMayBeLateUnlessItHasDeliveredAllOrIsWaiting() throws {
-        var machine = machine()
-        #expect(machine.mayBeLate(atMilliseconds: start))
-        _ = try work(machine.next(atMilliseconds: start))
-        machine.end(.nothing(through: 3, hasMore: false, gap: .none), at: start)
-        #expect(!machine.mayBeLate(atMilliseconds: start))
-        machine.wake()
-        _ = try work(machine.next(atMilliseconds: start))
-        machine.end(.answer(.wait(untilMilliseconds: start + 5_000), events: 1), at: start)
-        #expect(!machine.mayBeLate(atMilliseconds: start + 4_999))
-        #expect(machine.mayBeLate(atMilliseconds: start + 5_000))
-        var route = DeliveryRoute(id)
-        route.isPaused = true
-        machine.apply(route)
-        #expect(machine.mayBeLate(atMilliseconds: start))
-        machine.apply(DeliveryRoute(id))
-        _ = try work(machine.next(atMilliseconds: start))
-        machine.end(failed(), at: start)
-        #expect(machine.mayBeLate(atMilliseconds: start))
-    }
-
     @Test func backOffGrowsFromSecondsToADayWithFullJitter() {
         func pause(_ failures: Int, _ retryAfter: Int? = nil, least: Bool = false) -> Int64 {
             retry.pause(failures: failures, afterSeconds: retryAfter, fraction: least ? 0 : 1)

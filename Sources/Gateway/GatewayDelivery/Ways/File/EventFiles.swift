@@ -42,8 +42,6 @@ package struct EventFiles: WayKind {
             var route = DeliveryRoute(FileSettings.consumer(of: app.id))
             route.isPaused = setting.pause != nil
             route.revision = setting.revision
-            // An event waits up to an hour for the end of its hour.
-            route.alertSeconds = 7_200
             return route
         }
     }

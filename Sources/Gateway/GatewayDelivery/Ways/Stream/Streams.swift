@@ -61,4 +61,21 @@ package struct Streams: WayKind {
         }
         return Dictionary(uniqueKeysWithValues: found)
     }
+
+    package func sendLagAlert(
+        _ consumer: EventConsumer, _ progress: DeliveryProgress, atMilliseconds now: Int64
+    ) throws {
+        let alert: JSONValue = [
+            "type": "stream.lagging", "timestamp": .string(RFC3339.text(milliseconds: now)),
+            "data": [
+                "app": .string(consumer.id.appID), "stream": .string(consumer.id.name),
+                "lag_events": .integer(Int64(consumer.lag)),
+                "oldest_unread": consumer.oldestUnreadMilliseconds.map {
+                    .string(RFC3339.text(milliseconds: $0))
+                } ?? .null,
+                "error": (progress.failures > 0 ? progress.failure?.code : nil).map { .string($0) } ?? .null,
+            ],
+        ]
+        try directory.alerts.queue(alert, of: consumer.id.appID, at: now)
+    }
 }

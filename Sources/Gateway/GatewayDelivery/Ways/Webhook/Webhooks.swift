@@ -49,7 +49,6 @@ package struct Webhooks: WayKind {
                 userID: endpoint.userID, claim: endpoint.claim.flatMap { ClaimFilter($0) })
             route.batchSize = endpoint.batchSize
             route.holdDays = endpoint.holdDays
-            route.alertSeconds = 600
             route.isPaused = endpoint.pause != nil
             route.revision = endpoint.revision
             route.start = endpoint.startSequence
