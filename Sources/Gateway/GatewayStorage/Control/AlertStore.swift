@@ -49,7 +49,10 @@ package struct AlertStore: ControlStore {
 
     private static let isDue = "(next_ms <= ?1 OR next_ms > ?2)"
 
-    /// Returns the alerts that are due, and schedules the next attempt of each.
+    /// More would be rejected by the sender, and an attempt of each would be lost.
+    private static let mostTaken = 64
+
+    /// Returns at most 64 alerts that are due, and schedules the next attempt of each.
     package func takeDue(at milliseconds: Int64) throws(GatewayError) -> [Alert] {
         let times: [SQLValue] = [
             .integer(milliseconds),
@@ -61,7 +64,7 @@ package struct AlertStore: ControlStore {
         guard isDue == true else { return [] }
         return try write { connection in
             let webhooks = try SettingTable(connection: connection).all(PushWebhook.self)
-            let due = try connection.all(
+            let all = try connection.all(
                 "SELECT id, app_id, body, attempts FROM alert WHERE \(Self.isDue) ORDER BY id", times
             ) { row in
                 webhooks[row.text(1)].map { webhook in
@@ -69,7 +72,8 @@ package struct AlertStore: ControlStore {
                         id: row.text(0), appID: row.text(1), body: row.blob(2), attempt: row.int(3) + 1,
                         webhook: webhook)
                 }
-            }.compactMap(\.self)
+            }
+            let due = Array(all.compactMap(\.self).prefix(Self.mostTaken))
             for alert in due {
                 try connection.run(
                     "UPDATE alert SET attempts = ?1, next_ms = ?2 WHERE id = ?3",
