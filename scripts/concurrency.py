@@ -14,7 +14,7 @@ CREATES = re.compile(
 found = {path.stem for path in (ROOT / "Sources").rglob("*.swift") if CREATES.search(path.read_text())}
 rows = {name for row in re.findall(r"^\| (`[^|]*) \|", (ROOT / PAGE).read_text(), re.MULTILINE) for name in re.findall(r"`(\w+)`", row)}
 for name in sorted(found - rows):
-    print(f"{PAGE}: add {name}, which creates a thread, a queue or an actor, or is @unchecked Sendable")
+    print(f"{PAGE}: add {name}, which creates or uses a thread, a queue or an actor, or is @unchecked Sendable")
 for name in sorted(rows - found):
-    print(f"{PAGE}: delete {name}, which creates no thread, queue or actor and is not @unchecked Sendable")
+    print(f"{PAGE}: delete {name}, which creates and uses no thread, queue or actor and is not @unchecked Sendable")
 sys.exit(found != rows)

@@ -30,7 +30,7 @@ class Deliveries:
             assert self.arrived.wait_for(lambda: any(text in body for body in self.bodies), 20), f"no delivery has {text}"
 
 
-# The time of a recent failure, which the reason follows.
+# A pattern of the time of a recent failure. The reason follows it.
 AGO = r"(just now|\d+ (s|min) ago)"
 
 
@@ -45,7 +45,7 @@ def stored(gateway, noun, name):
 
 
 def move(visitor, name):
-    """Moves a consumer or stream after the newest event."""
+    """Moves a consumer or stream to the position after the newest event."""
     visitor.button(f"Move {name}").click()
     visitor.dialog.get_by_label("Move to").select_option("end")
     assert visitor.press(visitor.dialog.get_by_role("button", name="Move", exact=True)) == 200
@@ -120,7 +120,7 @@ def streams(visitor, gateway):
 
 
 def files(visitor):
-    """Changes the answer about files, because the gateway writes none."""
+    """Tests with an altered response about files, because this gateway writes none."""
     page = visitor.page
     failed = {"enabled": True, "state": "paused", "position": "AcLx", "lag_events": 2, "last_failure_ms": int(time.time() * 1000) - 120_000, "reason": MARKUP}
 

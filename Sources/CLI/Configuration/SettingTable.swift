@@ -154,7 +154,7 @@ enum SettingTable {
         ) { $0.drainSeconds = Double($1) ?? 0 },
         Setting(
             "stop-grace-seconds", .duration(.seconds, 0...3600), default: "10",
-            help: "how long shutdown waits for slow clients"
+            help: "how long shutdown waits for slow clients and deliveries"
         ) { $0.stopGraceSeconds = Double($1) ?? 0 },
         Setting(
             "disk-floor-bytes", .size(0...(1 << 50)), \.diskFloorBytes,

@@ -194,7 +194,7 @@ package final class DeliveryRunner: Sendable {
         for route in routes {
             var progress = kept[route.id]
             if let before = earlier[route.id], before.epoch == route.epoch,
-                // The earlier version's row of a stream has a position but no epoch.
+                // The earlier version stored no epoch in a stream's row: another epoch is an older position.
                 progress.map({ $0.epoch != before.epoch || $0.committed < before.committed }) ?? true
             {
                 progress = before

@@ -76,7 +76,10 @@ struct RequestLineTests {
         #expect((all.first?.json["reason"] as? String)?.contains(name) == true)
     }
 
-    @Test(arguments: [("Content-Length: 9223372036854775808", [400]), ("Content-Length: 5000000", [413])])
+    @Test(arguments: [
+        ("Content-Length: 9223372036854775808", [400]), ("Content-Length: 9223372036854775807", [413]),
+        ("Content-Length: 5000000", [413]),
+    ])
     func aContentLengthOverTheLimitGetsOneResponse(field: String, statuses: [Int]) throws {
         let all = try answers(to: "POST /v1/batch HTTP/1.1\r\nHost: a\r\n\(field)\r\n\r\n")
         #expect(all.map(\.status) == statuses)

@@ -93,7 +93,7 @@ struct OutboundRequestTests {
     }
 
     /// A slow webhook server must not fill the gateway's memory.
-    @Test func waitingDeliveriesAreLimited() throws {
+    @Test func runningDeliveriesAreLimited() throws {
         let mayAnswer = DispatchSemaphore(value: 0)
         let server = try WebhookServer { _ in
             mayAnswer.wait()

@@ -8,7 +8,7 @@ package final class WebhookSender: Sendable {
     private let pool: OutboundPool
     private let timeoutMilliseconds: Int
     private let now: @Sendable () -> Date
-    /// Runs what follows a delivery, because the pool's thread must not block.
+    /// Runs `report` and `completion`, because the pool's thread must not block.
     private let queue = OperationQueue()
     private let running = Lock(0)
     private let busy = DispatchGroup()

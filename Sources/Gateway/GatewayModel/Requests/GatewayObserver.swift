@@ -6,7 +6,7 @@ package protocol GatewayObserver: Sendable {
     func commitEnded(_ record: CommitRecord)
 
     /// Retention deleted events before a consumer with a hold had read them, because the hold has expired.
-    /// Called once, and again only after the consumer has caught up in between. `kind` is the noun of the kind.
+    /// Called once, and again only after the consumer has caught up in between. `kind` is ``EventConsumerID/Kind/noun``.
     func eventsMissed(by consumer: String, ofKind kind: String, appID: String)
 }
 

@@ -106,11 +106,11 @@ package struct Gauges: Sendable {
             // Earlier versions called a stream a sink.
             for noun in kind == .stream ? [kind.noun, "sink"] : [kind.noun] {
                 families += [
-                    family(kind, noun, "lag_events", "Events after the position.", events),
-                    family(kind, noun, "lag_seconds", "Age of the oldest of these events.", seconds),
+                    family(kind, noun, "lag_events", "Events after the position, ignoring filters.", events),
+                    family(kind, noun, "lag_seconds", "Age of the oldest event after the position.", seconds),
                     family(
                         kind, noun, "events_missed",
-                        "1 while events after the position were deleted unread.", gaps),
+                        "1 after unread events were deleted, until a later one is accepted.", gaps),
                 ]
                 if kind != .pull {
                     families.append(family(kind, noun, "failing", "1 while deliveries fail.", failing))

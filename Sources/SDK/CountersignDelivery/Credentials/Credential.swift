@@ -10,7 +10,7 @@ package struct Credential: Hashable, Sendable {
         /// No header field, because the app has turned tokens off.
         case withheld
 
-        /// RFC 6750, section 2.1.
+        /// Bearer tokens (RFC 6750, section 2.1).
         package static let bearer = scheme("Bearer")
     }
 

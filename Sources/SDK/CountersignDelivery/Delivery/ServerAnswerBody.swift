@@ -1,7 +1,7 @@
 package import CountersignTransport
 package import Foundation
 
-/// The members that the SDK reads in responses. Several protocols share them.
+/// The members that the SDK reads in responses of all protocols.
 package struct ServerAnswerBody: Decodable, Sendable {
     package struct Rejection: Decodable, Sendable {
         package let index: Int

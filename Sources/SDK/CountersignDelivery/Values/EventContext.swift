@@ -54,7 +54,7 @@ public struct EventContext: Sendable {
         Bundle.main.object(forInfoDictionaryKey: key) as? String
     }
 
-    /// Each fact's path in `context`, its name without a path, and its value.
+    /// Each fact's path in `context`, its name in `properties`, and its value.
     private var facts: [(path: [String], property: String, value: String)] {
         var facts = [
             (["library", "name"], "sdk", library),

@@ -76,7 +76,7 @@ struct MetricsTests {
             let name = String(row.split(separator: "`")[1])
             return nouns.map { name.replacing("WAY", with: $0) }
         }
-        // Consumers are not delivered to, so they cannot fail.
+        // Consumers fetch events, so no delivery can fail.
         .filter { $0 != "countersign_consumer_failing" }
         let types = text.split(separator: "\n").filter { $0.hasPrefix("# TYPE ") }
         #expect(Set(documented) == Set(types.map { String($0.split(separator: " ")[2]) }))
@@ -122,7 +122,7 @@ struct MetricsTests {
 
     @Test func eachOfManyConsumersHasItsLag() throws {
         let fixture = try GatewayFixture(.standard)
-        // The table of PostgreSQL has no generation.
+        // PostgreSQL's table has no column `generation`.
         let (column, value) = TestEngine.standard == .sqlite ? (", generation", ", 0") : ("", "")
         try fixture.place.connection(to: "events").execute(
             """

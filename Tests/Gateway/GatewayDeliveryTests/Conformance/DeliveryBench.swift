@@ -20,7 +20,7 @@ enum WayCase: String, CaseIterable {
     /// The kinds of delivery that a gateway runs.
     static let run: [WayCase] = [.webhook, .stream, .file, .sample]
 
-    /// Each kind with false, and each kind except `way` with true.
+    /// Test arguments: all kinds with false, and all except `way` with true.
     static func flagged(exceptTrue way: WayCase) -> [(WayCase, Bool)] {
         allCases.map { ($0, false) } + allCases.filter { $0 != way }.map { ($0, true) }
     }

@@ -265,7 +265,7 @@ struct DeliveryConformanceTests {
         if way == .webhook { expectOneIDForEachContent(bench) }
     }
 
-    /// Only webhooks have settings that change a message. `aKillAtAnyStepLosesNothing` checks that streams and files
+    /// Only webhooks have changeable settings that affect a message. `aKillAtAnyStepLosesNothing` checks that streams and files
     /// have each event once.
     @Test func aRetryHasTheSameIDAndContentUntilSettingsChange() throws {
         let bench = try DeliveryBench(.webhook)

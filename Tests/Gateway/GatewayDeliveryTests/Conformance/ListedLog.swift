@@ -100,7 +100,7 @@ final class ManualPool: Sendable {
         added.signal()
     }
 
-    /// Waits until there is work. Work that was run already has left signals, so one signal is not enough.
+    /// Waits until there is work. Completed work has left signals, so one signal is not enough.
     func waitForWork() throws {
         while waiting.withLock({ $0.isEmpty }) { try added.waitForSignal() }
     }

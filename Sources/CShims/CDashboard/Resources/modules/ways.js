@@ -20,7 +20,7 @@ function stateOf(item) {
 }
 
 function behind(item) {
-  if (item.lag_events === null) return "Not begun";
+  if (item.lag_events == null) return "Not begun";
   return item.lag_events === 0 ? badge("Up to date", "good") : `${plural(item.lag_events, "event")}, since ${ago(item.oldest_unread_ms ?? NaN)}`;
 }
 
@@ -28,7 +28,7 @@ function lastSuccess(item) {
   return [ago(item.last_success_ms), " ", item.events_missed && badge("events missed", "amber")];
 }
 
-// Viewers may see the error's code instead of the reason, but only while deliveries fail.
+// Viewers get the error's code instead of the reason, and only while deliveries fail.
 function lastFailure(item) {
   return stacked(ago(item.last_failure_ms), item.reason ?? item.error);
 }
@@ -54,14 +54,14 @@ export function pauses(where, item, name, reload) {
   });
   const paused = item.state === "paused";
   return [
-    item.state === "failing" && button("Retry now", { kind: "small", "aria-label": `Retry ${name} now`, onclick: () => act("resume", "The next attempt starts within a second.") }),
-    button(paused ? "Resume" : "Pause", { kind: "small", "aria-label": `${paused ? "Resume" : "Pause"} ${name}`, onclick: () => (paused ? act("resume", "It continues where it stopped.") : act("pause", "It is paused; events wait.")) }),
+    item.state === "failing" && button("Retry now", { kind: "small", "data-focus": `retry ${name}`, "aria-label": `Retry ${name} now`, onclick: () => act("resume", "The next attempt starts within a second.") }),
+    button(paused ? "Resume" : "Pause", { kind: "small", "data-focus": `pause ${name}`, "aria-label": `${paused ? "Resume" : "Pause"} ${name}`, onclick: () => (paused ? act("resume", "It continues where it stopped.") : act("pause", "It is paused; events wait.")) }),
   ];
 }
 
-/** A button that moves a consumer or stream to another position. `effect` says what that does. */
+/** A button that moves a consumer or stream to another position. `effect` is the explanation in the dialog. */
 export function move(where, name, effect, reload) {
-  return button("Move", { kind: "small", "aria-label": `Move ${name}`, onclick: async () => {
+  return button("Move", { kind: "small", "data-focus": `move ${name}`, "aria-label": `Move ${name}`, onclick: async () => {
     const place = select([["time", "A time"], ["start", "The oldest event"], ["end", "After the newest event"]], "time");
     const time = h("input", { type: "datetime-local", autofocus: true });
     const moved = await formDialog(`Move ${name}`, "Move", [

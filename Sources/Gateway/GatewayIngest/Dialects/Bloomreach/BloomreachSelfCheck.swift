@@ -52,7 +52,7 @@ struct BloomreachSelfCheck {
                 BloomreachAnswer.failure(502, "the push webhook was not reached: \(reason)", request)
             case .overloaded:
                 BloomreachAnswer.failure(
-                    503, "too many deliveries to push webhooks are waiting; try again later", request
+                    503, "too many deliveries to push webhooks are running; try again later", request
                 ).with("Retry-After", "10")
             }
         }
