@@ -46,7 +46,7 @@ struct AdminAnswer: Sendable {
     }
 }
 
-/// The admin API of a running gateway or of a data directory.
+/// The admin API of a gateway, data directory or database.
 protocol AdminClient: Sendable {
     var location: String { get }
 

@@ -44,7 +44,7 @@ enum Clients {
             do throws(CountersignError) {
                 session = Session(try make(Arguments(members), callbacks), callbacks)
             } catch {
-                // The caller may free the context when this function returns.
+                // The caller may free the callbacks' context on return.
                 callbacks.drain()
                 throw error
             }

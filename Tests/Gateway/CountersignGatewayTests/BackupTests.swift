@@ -62,7 +62,7 @@ struct BackupTests {
         let fixture = try GatewayFixture(.standard, enforcement: .disabled)
         try send(3, to: fixture)
         let backup = try Backup.create(of: fixture.dataDirectory, in: folder)
-        // A manifest that omits a file, or has the path of another folder, is invalid.
+        // A manifest with an unknown file, or the path of another folder, is invalid.
         let manifest = backup.path + "/manifest.json"
         let whole = try String(contentsOfFile: manifest, encoding: .utf8)
         for name in ["control.sqlite", "events.sqlite", "../events.sqlite"] {
@@ -77,7 +77,7 @@ struct BackupTests {
             #expect(Backup.all(in: folder).map(\.bytes) == [])
             #expect(code { _ = try Backup.verify(backup.path) } == .invalid)
         }
-        // The sum of the sizes of many equal entries would overflow.
+        // Equal entries are invalid: the sum of many could overflow.
         let file = #"{"bytes":1,"name":"tokens.sqlite","rows":{},"sha256":""}"#
         try #"{"created_ms":1,"files":[\#(file),\#(file)],"program":"1"}"#.write(
             toFile: manifest, atomically: true, encoding: .utf8)
@@ -99,7 +99,7 @@ struct BackupTests {
         #expect(Backup.all(in: folder).isEmpty)
     }
 
-    /// A restore that a crash or a full disk interrupts leaves this state.
+    /// A restore that a crash interrupts leaves this state.
     @Test(.onSQLite("backups are of its files")) func aGatewayDoesNotStartOnAnInterruptedRestore() throws {
         let fixture = try GatewayFixture(.standard, enforcement: .disabled)
         let backup = try Backup.create(of: fixture.dataDirectory, in: folder)

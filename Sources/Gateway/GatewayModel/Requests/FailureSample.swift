@@ -4,8 +4,8 @@ package import CountersignJOSE
 internal import CountersignJSON
 internal import Foundation
 
-/// A stored sample of a request with an invalid token, for diagnosis. The signature is never written to disk,
-/// so a stored token cannot be replayed.
+/// A sample of a request with a missing or invalid token, for diagnosis. The signature is never written to disk,
+/// so the token cannot be replayed.
 package struct FailureSample: Sendable {
     package var id: String
     package var appID: String
@@ -23,7 +23,7 @@ package struct FailureSample: Sendable {
     /// The decoded header and claims as JSON; nil if unreadable.
     package var header: String?
     package var claims: String?
-    /// The header and claims as received, and an empty signature.
+    /// Up to the last dot; empty if not a JWS or above 8 KiB.
     package var tokenWithoutSignature: String
 
     package init(

@@ -2,8 +2,8 @@ internal import CountersignJSON
 internal import GatewayHTTP
 
 extension BodyRepair {
-    /// Empties the invalid elements of the arrays named in `lists`, so that the others can be stored, and clears other
-    /// invalid members. `times` are an element's members with times.
+    /// Empties invalid elements of the arrays `lists`, so that the others can be stored. Calls `clear` for other
+    /// members. In an element's `times`, numbers out of range become null.
     mutating func isolateElements(of lists: [StaticString], times: [StaticString]) {
         for member in members(at: root) ?? [] {
             guard lists.contains(where: { holds($0, in: member.name) }) else {
