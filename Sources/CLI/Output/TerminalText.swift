@@ -14,7 +14,7 @@ enum TerminalText {
                 }))
     }
 
-    /// Like ``safe(_:)`` for several lines. Line feeds are not replaced.
+    /// Like ``safe(_:)`` for several lines. Keeps LF, but replaces CR LF.
     static func safe(lines: String) -> String {
         lines.split(separator: "\n", omittingEmptySubsequences: false).map { safe(String($0)) }.joined(
             separator: "\n")

@@ -44,7 +44,7 @@ public final class Gateway: Sendable {
     ///
     /// - Parameter configuration: The gateway's settings.
     /// - Throws: `dataDirectory`, `alreadyRunning`, `storage`, `invalid` for a setting or a file that it names, or
-    ///   `conflict` for unsupported data or an unfinished copy.
+    ///   `conflict` for unsupported data or an unfinished copy or restore.
     public convenience init(configuration: GatewayConfiguration) throws(GatewayError) {
         try self.init(configuration: configuration, now: { Date() })
     }
@@ -164,7 +164,7 @@ public final class Gateway: Sendable {
 
     /// Binds the address and starts to serve.
     ///
-    /// - Throws: `cannotBind`, or `storage` when the first write fails.
+    /// - Throws: `cannotBind`, or `storage` when the first write fails, except on a full disk.
     public func start() throws(GatewayError) {
         try startWork()
         let port = try servers.main.start(host: configuration.host, port: configuration.port)
@@ -183,7 +183,7 @@ public final class Gateway: Sendable {
 
     package func apps() throws(GatewayError) -> [App] { try folder.storage.openControl(as: .account).apps() }
 
-    /// Serves requests of this process only, with ``service``. Throws `storage` if the first write fails.
+    /// Serves requests of this process only, with ``service``. Throws `storage` as ``start()`` does.
     package func startInProcess() throws(GatewayError) {
         try startWork()
         announce(port: configuration.port)
@@ -238,8 +238,8 @@ public final class Gateway: Sendable {
         stop()
     }
 
-    /// Serves for `drainSeconds` more, then stops accepting, completes running requests, commits and closes.
-    /// Blocks until the gateway is closed. The gateway cannot be started again.
+    /// Serves for `drainSeconds` more, stops accepting, completes requests within `stopGraceSeconds`, and closes.
+    /// The first call blocks until the gateway is closed. The gateway cannot be started again.
     public func stop() {
         let isFirst = hasStopped.withLock { hasStopped in
             defer { hasStopped = true }

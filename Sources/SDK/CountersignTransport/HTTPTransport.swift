@@ -1,7 +1,7 @@
 /// Sends one HTTP request and returns the response. The SDK has no other access to the network.
 ///
-/// A transport does not retry, store cookies or cache. It returns a redirect (301 to 308) without following it, so
-/// that a credential never reaches another origin.
+/// A transport does not retry, store cookies or cache. Only after 415, the default sends a compressed body again
+/// uncompressed. Redirects (301 to 308) are returned, not followed, so that credentials never reach another origin.
 ///
 /// The default is `URLSession` on Apple platforms and libcurl on Linux. Pass your own transport to
 /// `CountersignClient` to use an app's network layer, or the transport of `CountersignTesting` to test without a

@@ -36,7 +36,7 @@ extension PostgreSQLTests {
     }
 }
 
-/// A folder for the token key file, removed at the end.
+/// A temporary folder, such as for the token key file.
 final class TestFolder: Sendable {
     let path: String
 

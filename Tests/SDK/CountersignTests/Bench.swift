@@ -104,7 +104,7 @@ extension Storage {
 }
 
 extension DeliveryPipeline {
-    /// Runs `body` while nothing is written, for example to replace the directory by a file.
+    /// Runs `body` while no event is written, for example to replace the directory by a file.
     /// A concurrent write would create the missing directory again.
     func whileNothingIsWritten(_ body: @escaping @Sendable () throws -> Void) async throws {
         let gate = await recorder.writer.hold()
@@ -112,7 +112,7 @@ extension DeliveryPipeline {
         try await storage.run { _ in try body() }
     }
 
-    /// Runs `body` while the storage thread is blocked, so that events stay in the log.
+    /// Runs `body` while the storage thread is blocked, so that events stay in the write-ahead log.
     func whileStorageIsBusy<Result>(_ body: () async throws -> Result) async throws -> Result {
         let gate = await storage.hold()
         defer { gate.signal() }

@@ -15,7 +15,7 @@ enum BodyFraming: Equatable {
 }
 
 /// A parser for request lines and header fields (RFC 9112, sections 2 to 6). A head has exactly one
-/// interpretation, or it is rejected. Looks at each byte a fixed number of times, and copies only the target.
+/// interpretation, or it is rejected. Takes linear time, and copies only the target and the host.
 struct HeadParser {
     enum Progress: Equatable {
         case incomplete
@@ -65,7 +65,7 @@ struct HeadParser {
         expectsContinue = false
     }
 
-    /// Whether a request has begun: bytes other than one empty line were received.
+    /// Before a rejection: whether bytes other than one empty line were received.
     var hasBegun: Bool { scanned > lineStart || hasRequestLine }
     var hasRequestLine: Bool { !methodRange.isEmpty }
     var isOld: Bool { isHTTP10 }
@@ -267,7 +267,7 @@ struct HeadParser {
         if isHTTP10 { throw .framing("Transfer-Encoding in a request of HTTP/1.0") }
         let text = Self.part(bytes, coding)
         guard HTTPSyntax.matches(text, "chunked") else {
-            // RFC 9112, section 6.3: without a final `chunked` the end of the body is unknown.
+            // Text that begins with `chunked` gets 400 (RFC 9112, section 6.3), another coding 501 (section 6.1).
             let isUnknown =
                 !text.isEmpty && !HTTPSyntax.matches(Self.part(text, 0..<min(7, text.count)), "chunked")
             throw RequestFault(

@@ -22,7 +22,7 @@ struct ConsumerLeases {
     }
 
     private var slots: [Slot]
-    /// The last acknowledged lease of each partition, for retries of the acknowledgement.
+    /// The acknowledged lease of each partition until its next lease, for retries of the acknowledgement.
     private var acknowledged: [(id: String, reached: Int64)?]
     /// The generation of the consumer. It changes after a seek and when the consumer is created again.
     let generation: Int64
@@ -38,7 +38,7 @@ struct ConsumerLeases {
         generation == row.generation && slots.count == row.positions.count
     }
 
-    /// Reserves a partition for reading its events. Returns false when another worker has it.
+    /// Reserves a partition for reading its events. Returns false if it is reserved or leased.
     mutating func reserve(_ partition: Int, at milliseconds: Int64) -> Bool {
         switch slots[partition] {
         case .free: break
@@ -71,7 +71,7 @@ struct ConsumerLeases {
         return deadline
     }
 
-    /// Finds a lease. An expired lease stays until its partition is leased again.
+    /// Finds a lease. An expired lease stays until its partition is reserved again.
     func find(_ id: String) -> Found {
         for (partition, slot) in slots.enumerated() {
             switch slot {
