@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { DiskStore } from '../src/disk-store.js';
 
-/** The part of IndexedDB that `meta` and `setMeta` use, with connections that can be lost. */
+/** The part of IndexedDB that the first tests use, with connections that can be lost. */
 class Factory {
   opened = 0;
   values = new Map();
@@ -107,7 +107,7 @@ test('a full disk does not reopen the database', async () => {
   assert.equal(factory.opened, 1);
 });
 
-/** One database in memory, with the part of IndexedDB that `DiskStore` uses. */
+/** One database in memory, with the part of IndexedDB that the tests below use. */
 function memoryFactory() {
   const stores = { events: new Map(), quarantine: new Map(), meta: new Map() };
   let last = 0;

@@ -69,7 +69,7 @@ struct SchemaTests {
         #expect(error?.reason.contains("by \(age) version (schema \(version), ") == true)
     }
 
-    /// An earlier version had one gap for all partitions.
+    /// Earlier versions stored a gap (events deleted unread) per consumer.
     @Test func aConsumersGapIsMigratedToItsPartitions() throws {
         let connection = try SQLiteConnection(path: path)
         try Schema.migrate(

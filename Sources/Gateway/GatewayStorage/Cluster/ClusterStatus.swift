@@ -3,9 +3,9 @@ package import GatewayModel
 
 /// Timeouts and thresholds of a cluster.
 package enum ClusterRules {
-    /// How long a gateway accepts requests after it last began to read the changes of other gateways.
+    /// How long a gateway serves clients after its last successful read of others' changes began.
     package static let freshMilliseconds: Int64 = 5_000
-    /// The time after a gateway's last heartbeat until it certainly accepts no requests and has answered earlier ones.
+    /// The time from a gateway's last heartbeat until it serves no clients, with a second to finish earlier requests.
     package static let deadMilliseconds: Int64 = 6_000
     /// The maximum difference between the clocks of a gateway and the database without a warning.
     package static let clockMilliseconds: Int64 = 1_000
@@ -13,7 +13,7 @@ package enum ClusterRules {
     package static let readerLagMilliseconds: Int64 = 10_000
 }
 
-/// Work that only one gateway of a cluster does at a time.
+/// Work for one gateway of a cluster. Two gateways may overlap briefly.
 package enum ClusterDuty: Int64, CaseIterable, Sendable {
     case enforcementAlerts = 1
     case webhooks
@@ -80,7 +80,7 @@ package struct ClusterStatus: Sendable {
         package let name: String
         /// The start of the day, in milliseconds since 1970; nil for the default partition.
         package let dayMilliseconds: Int64?
-        /// PostgreSQL's estimate of the number of events; nil before the first `ANALYZE`.
+        /// PostgreSQL's estimated number of events; nil before a `VACUUM` or `ANALYZE`.
         package let rows: Int64?
         /// The size on disk, including indexes.
         package let bytes: Int64

@@ -23,7 +23,7 @@ package struct AdminToken: Sendable {
             : scopes.contains("admin") ? .owner : scopes.contains("write") ? .operator : .viewer
     }
 
-    /// The scope of a token that can only read the events of one app.
+    /// The scope of a token for only the events and consumers of one app.
     package static let reader = "reader"
     package static let scopes = ["read", "write", "admin", reader]
 

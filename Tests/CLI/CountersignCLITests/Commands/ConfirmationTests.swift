@@ -7,7 +7,7 @@ import Testing
 
 @testable import CountersignCLI
 
-/// Irreversible commands run only with a confirmation.
+/// Confirmations of `app retention`, `key delete` and `app delete`.
 @Suite(.timeLimit(.minutes(5)))
 struct ConfirmationTests {
     private let fixture: GatewayFixture

@@ -20,12 +20,12 @@ public final class BrazeSdkAuthenticationErrorEvent {
         return failure.getReason();
     }
 
-    /** The token's user; null without a user. */
+    /** The user whose token failed; null without one. */
     public String getUserId() {
         return failure.getUserId();
     }
 
-    /** The failed token; null if missing. A credential: never log it. */
+    /** The failed token; null if missing or malformed. A credential: never log it. */
     public String getSignature() {
         return failure.getToken();
     }
