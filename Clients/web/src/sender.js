@@ -14,10 +14,10 @@ import { PoisonEventSearch } from './poison-events.js';
  * @typedef {{ do: 'wait', until: number | null } | { do: 'claim', request: ClaimRequest }
  *   | { do: 'authorize', user: string, rejected: number | null } | { do: 'send', events: Row[] }
  *   | { do: 'settle', outcome: DeliveryOutcome } | { do: 'finish', ending: string }} Action
- *   `wait`: until `until` or, if null, until an external event. `claim`: read events, then call `claimed` or
+ *   `wait`: until an external event or `until`, if not null. `claim`: read events, then call `claimed` or
  *   `claimFailed`. `authorize`: find a token that is not of the rejected generation, then call `authorized`,
  *   `authorizationPending` or `authorizationFailed`. `send`: then call `answered` or `failed`. `settle`: apply the
- *   outcome to the queue, then call `settled`. `finish`: the round has ended, and nothing can be sent now.
+ *   outcome to the queue, then call `settled`. `finish`: the round has ended.
  *
  * @typedef {object} Consequence The result of a request, for reports.
  * @property {FlushBatch} batch
@@ -301,9 +301,9 @@ export class Sender {
   }
 
   /**
-   * Reports that the token provider failed or returned an unusable token. The last token is sent, since the
-   * server may no longer require a valid one. A rejected token is sent again only after a wait. Events of a
-   * user who signed out are not sent without a token.
+   * Reports that there is no better token, such as after a failure of the provider. The last token is sent,
+   * since the server may no longer require a valid one. A rejected token is sent again only after a wait.
+   * Events of a user who signed out are not sent without a token.
    * @param {Problem} problem
    * @param {number | null} generation The last token's; 0 to send without a token, null not to send.
    * @param {number} now @param {number} fraction @returns {Consequence | null}
@@ -418,7 +418,7 @@ export class Sender {
   #accept(current, { duplicates, rejected, warning }, now, fraction) {
     const { events } = current;
     if (rejected.size === events.length) {
-      // No event was accepted, so each is only suspected.
+      // No event was accepted, so a new rejection is only a suspicion.
       this.#setAside();
       const confirmed = events.flatMap((event, index) => {
         const problem = /** @type {Problem} */ (rejected.get(index));
@@ -444,7 +444,7 @@ export class Sender {
   }
 
   /**
-   * Splits the request until it finds an event that cannot be delivered.
+   * Splits the request until one event fails alone.
    * @param {UserBatch} current @param {Cause} cause @param {Problem} problem
    * @param {number} now @param {number} fraction @returns {Consequence}
    */

@@ -8,7 +8,7 @@ struct Setting: Sendable {
         let text: String
     }
 
-    /// The flag without its leading dashes, such as `log-level`. The configuration file has the same key.
+    /// The key in the configuration file. Unless `isSecret`, also the flag without dashes, as in `log-level`.
     let name: String
     let value: Flag.Value
     let defaultValue: String?

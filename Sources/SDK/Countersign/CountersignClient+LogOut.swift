@@ -109,7 +109,7 @@ extension SignedUserTokens {
 // MARK: - Tokens in memory
 
 extension UserTokenSource {
-    /// Marks a user as logging out. Call `endLogOut` after the remaining events were sent.
+    /// Marks a user as logging out. Call `endLogOut` after the flush, even if events remain.
     func beginLogOut(of user: UserKey, at revision: Int) -> [CredentialUpdate] {
         guard user.userID != nil, isNewest(revision, of: user) else { return [] }
         loggingOut.insert(user)
@@ -148,10 +148,10 @@ extension UserTokenSource {
 extension CountersignClient {
     /// Logs out the current user: sends the remaining events with the user's token, then removes the token.
     ///
-    /// Events recorded after the call have no user. Events that cannot be sent now wait until the same user signs in
-    /// with a token, in later runs too; `CountersignSnapshot.parked` reports `logged_out`. Events of a user who never
-    /// had a token are sent without one if the app has no token provider. A token that the app sets for this user
-    /// before the method returns is kept.
+    /// Events recorded after the call have no user. Events that cannot be sent now wait, in later runs too, until the
+    /// user signs in again with a token or the token provider returns one. Without a provider, `CountersignSnapshot`
+    /// has them in `parked` as `logged_out`, and events of a user who never had a token are sent without one. A token
+    /// that the app sets for this user before the method returns is kept.
     ///
     /// - Returns: The result of sending.
     @discardableResult

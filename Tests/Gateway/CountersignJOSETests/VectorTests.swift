@@ -40,7 +40,7 @@ extension KeyRing {
 }
 
 enum Vectors {
-    /// Vectors that allow several results, with this verifier's result if it is not the first.
+    /// This verifier's results that differ from `expected`, where several results are right.
     static let ours = [
         "jwk_use_enc": "PUBLIC_KEY_ERROR", "nbf_plus_1h": "NOT_YET_VALID",
         "alg_none_two_parts": "DECODING_ERROR",

@@ -1,4 +1,4 @@
-/* The native methods of dev.countersign.Native. Texts are byte arrays, because JNI's strings are not standard UTF-8. */
+/* Native methods of dev.countersign.Native. Texts but the version are byte arrays: JNI's strings are modified UTF-8. */
 #include <countersign.h>
 #include <jni.h>
 #include <pthread.h>
