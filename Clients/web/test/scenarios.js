@@ -56,7 +56,7 @@ function check(expected, observed, path) {
   if (found) throw new Error(found);
 }
 
-/** The limit of requests between two checks. Stops a client that retries without waiting. */
+/** The limit of unchecked requests. Stops a client that retries without waiting. */
 const mostRequests = 2000;
 
 /** A server that follows a scenario's rules, and otherwise stores each event once. */

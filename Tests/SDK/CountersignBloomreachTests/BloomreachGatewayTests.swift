@@ -13,7 +13,7 @@ import Testing
 
 @testable import CountersignBloomreach
 
-/// Requests to every endpoint of a real gateway, over a real socket.
+/// Requests to each `BloomreachEndpoint` of a gateway, over a socket.
 @Suite(.closing, .timeLimit(.minutes(5)))
 struct BloomreachGatewayTests {
     private let fixture: GatewayFixture

@@ -62,7 +62,7 @@ package final class PostgreSQLConnection: SQLConnection {
         guard PQstatus(handle) == CONNECTION_OK, PQtransactionStatus(handle) == PQTRANS_IDLE else {
             return false
         }
-        // Without a query, the server sends only notifications, or closes the connection when it shuts down.
+        // Without a query, the server sends only asynchronous messages, or closes the connection.
         var descriptor = pollfd(fd: PQsocket(handle), events: Int16(POLLIN), revents: 0)
         while poll(&descriptor, 1, 0) > 0 {
             guard PQconsumeInput(handle) == 1, PQstatus(handle) == CONNECTION_OK else { return false }
@@ -149,7 +149,7 @@ package final class PostgreSQLConnection: SQLConnection {
         return try body()
     }
 
-    /// The channels with notifications since the last call.
+    /// Channels of notifications read since the last call.
     func notifications() -> BytewiseSet {
         var channels: BytewiseSet = []
         while let notification = PQnotifies(handle) {
@@ -191,7 +191,7 @@ package final class PostgreSQLConnection: SQLConnection {
 
     // MARK: Waiting
 
-    /// Reads all results of a query. Throws the first error after the last result.
+    /// Reads all results of a query, and then throws the first error.
     private func finish(_ body: (OpaquePointer) throws -> Void) throws {
         let deadline = DispatchTime.now().uptimeNanoseconds + UInt64(deadlineMilliseconds) * 1_000_000
         var failure: (any Error)?

@@ -14,7 +14,7 @@ package struct EventRecord: Sendable {
     package typealias Completion = @Sendable (Result<String, CountersignError>) -> Void
 
     package let content: any RecordContent
-    /// The server uses it to drop duplicates.
+    /// A gateway uses it to drop duplicates.
     package let messageID: String
     /// The owner passed to `Recorder.record`, or else the user at the time of recording; nil without either.
     package let userID: String?

@@ -7,14 +7,14 @@ package struct ServerAnswer: Sendable, Equatable {
     package enum Meaning: Sendable, Equatable {
         /// The server has the events, except for `rejected`, which it will never accept.
         case accepted(duplicates: Int, rejected: [Rejection], warning: TokenVerdict?)
-        /// The server rejected the token, or requires one.
+        /// The server rejects or requires a credential.
         case tokenProblem(TokenVerdict)
         case tooLarge
         /// The server rejects the whole request because of its content.
         case refused(Explanation)
         /// 500: the server failed, perhaps because of one of the events.
         case serverFault(Explanation)
-        /// 2xx with a body of unknown format, or with counts that do not match the events. An event may be damaged.
+        /// 2xx with a body of unknown format, or counts that do not match the events. An event may be the cause.
         case notUnderstood(Explanation)
         /// The settings of the app or the server must change before anything can be sent.
         case configurationProblem(Explanation)
@@ -95,7 +95,7 @@ extension ServerAnswer {
         }
     }
 
-    /// The meaning of a 2xx response whose body the `Destination` does not recognize.
+    /// The meaning of a response whose body the `Destination` does not recognize.
     package static func unexpected(_ response: TransportResponse) -> Meaning {
         if isPage(response) {
             return .tryLater(.init("page", "the response is a web page, perhaps a network's login page"))
