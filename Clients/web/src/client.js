@@ -16,7 +16,7 @@ export const version = '0.1.0';
 const maximumEventBytes = 32 << 10;
 /** The maximum number of events that wait for the storage. Further events are dropped and counted. */
 const maximumUnsaved = 1000;
-/** Maximum total body size of keepalive requests. Browsers allow 64 KiB (WHATWG Fetch, section 4.6). */
+/** Maximum total size of the events in keepalive requests. Browsers allow 64 KiB (WHATWG Fetch, section 4.6). */
 const farewellBytes = 60_000;
 /** The maximum number of events of a page that are copied, to send them in keepalive requests. */
 const maximumTail = 100;
@@ -36,7 +36,7 @@ export class CountersignError extends Error {
 /**
  * Records the actions of a page's users, and delivers each event once to a gateway, under its user's token.
  *
- * All tabs of an origin share one queue, and one tab sends. Events on disk survive reloads and crashes until
+ * Tabs of one origin and write key share a queue, and one tab sends. Events on disk survive reloads and crashes until
  * a server has accepted them or a limit evicts them.
  */
 export class Countersign {
@@ -171,7 +171,7 @@ export class Countersign {
   }
 
   /**
-   * Sends while there is work. Only the tab that holds the lock sends from disk. Events in memory need no lock.
+   * Sends while there is work. Only the tab that holds the lock sends. Without a disk, no lock is needed.
    * @param {string} name
    */
   async #campaign(name) {
@@ -271,7 +271,7 @@ export class Countersign {
 
   /**
    * Signs the user out: sends the queued events under the user's token, then deletes the token in all tabs.
-   * Events that cannot be sent now wait until the user signs in again with a token, on later pages too. Without
+   * Events that cannot be sent now wait for another token, from the app or its provider, on later pages too. Without
    * a token provider, the events of a user who never had a token are sent later, without a token.
    */
   async logOut() {
@@ -302,7 +302,7 @@ export class Countersign {
   // Events
 
   /**
-   * Records an action of the user. Resolves once the event is stored.
+   * Records an action of the user. Resolves once the event is stored or dropped.
    *
    * Rejects with `CountersignError` for an event that can never be sent: `invalid_event`, `event_too_large`.
    *
@@ -553,7 +553,7 @@ export class Countersign {
     };
   }
 
-  /** Events in quarantine, oldest first. Rejects with `storage_failed`. */
+  /** Events in quarantine, those on disk first. Rejects with `storage_failed`. */
   quarantinedEvents() {
     return stored(() => this.#queue.quarantined());
   }

@@ -14,7 +14,7 @@ export class CountersignError extends Error {
 /**
  * Records the actions of a page's users, and delivers each event once to a gateway, under its user's token.
  *
- * All tabs of an origin share one queue, and one tab sends. Events on disk survive reloads and crashes until
+ * Tabs of one origin and write key share a queue, and one tab sends. Events on disk survive reloads and crashes until
  * a server has accepted them or a limit evicts them.
  */
 export class Countersign {
@@ -51,12 +51,12 @@ export class Countersign {
     setToken(token: string): Promise<void>;
     /**
      * Signs the user out: sends the queued events under the user's token, then deletes the token in all tabs.
-     * Events that cannot be sent now wait until the user signs in again with a token, on later pages too. Without
+     * Events that cannot be sent now wait for another token, from the app or its provider, on later pages too. Without
      * a token provider, the events of a user who never had a token are sent later, without a token.
      */
     logOut(): Promise<import("./types.js").FlushResult>;
     /**
-     * Records an action of the user. Resolves once the event is stored.
+     * Records an action of the user. Resolves once the event is stored or dropped.
      *
      * Rejects with `CountersignError` for an event that can never be sent: `invalid_event`, `event_too_large`.
      *
@@ -84,7 +84,7 @@ export class Countersign {
      * @returns {Promise<import('./types.js').Snapshot>}
      */
     snapshot(): Promise<import('./types.js').Snapshot>;
-    /** Events in quarantine, oldest first. Rejects with `storage_failed`. */
+    /** Events in quarantine, those on disk first. Rejects with `storage_failed`. */
     quarantinedEvents(): Promise<import("./types.js").QuarantinedEvent[]>;
     /**
      * Removes all events, all tokens, the user and the id of this browser, in all tabs. It does not cancel a

@@ -23,7 +23,7 @@ package struct OutboundRequest {
     let maximumBytes: Int
     /// Whether a long response is truncated, for callers that only need the status.
     let cutsLongAnswers: Bool
-    /// Called about once a second. True cancels the request.
+    /// Called at least about once a second. True cancels the request.
     let isCancelled: @Sendable () -> Bool
 
     package init(
@@ -47,11 +47,11 @@ package struct OutboundRequest {
     package struct Answer {
         package let status: Int
         package let body: [UInt8]
-        /// The `Retry-After` delay (RFC 9110, section 10.2.3); nil without it.
+        /// The `Retry-After` delay (RFC 9110, section 10.2.3); nil if missing or 0.
         package let retryAfterSeconds: Int?
     }
 
-    /// The reason why there is no response. Contains no part of the URL.
+    /// Why the request failed. Contains no part of the URL.
     package struct Failure: Error {
         package enum Code: String, Sendable, TextEnum {
             case timeout
@@ -61,7 +61,7 @@ package struct OutboundRequest {
             case forbiddenAddress = "refused_address"
             case longAnswer = "long_answer"
             case cancelled
-            /// The connection ended early, or the response is not HTTP.
+            /// Any other failure, such as a lost connection.
             case connection
         }
 

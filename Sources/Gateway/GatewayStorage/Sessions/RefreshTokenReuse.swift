@@ -3,8 +3,8 @@ internal import GatewayModel
 /// The meaning of a presented refresh token of an active session.
 ///
 /// A client may lose the response to an exchange, or refresh in two processes at once. So a request with the parent of
-/// the active token gets the active token again, within the reuse window and until its exchange. Any other replaced
-/// token indicates theft (RFC 9700, section 4.14.2; see `docs/adr/0015-reuse-of-refresh-tokens.md`).
+/// the active token gets the active token again, within the reuse window and until its exchange. Any other use of a
+/// replaced token indicates theft (RFC 9700, section 4.14.2; `docs/adr/0015-reuse-of-refresh-tokens.md`).
 enum RefreshTokenReuse {
     /// The active token, which is exchanged now.
     case active

@@ -6,8 +6,8 @@ package import GatewayModel
 
 /// The keys that sign access tokens and the key of refresh tokens, in `token-keys.sqlite` or another database.
 ///
-/// The file has mode 0600. It is separate, so that a copy of the sessions alone is useless. A signing key is created
-/// every 90 days and published an hour before it signs. The old key stays published until its last token has expired.
+/// The file has mode 0600. It is separate, so that a copy of the sessions alone is useless. After 90 days, the next
+/// signing key is published, and signs an hour later. The old key then stays published until its last token expires.
 package final class TokenSecrets: Sendable {
     /// How long a key signs before the next one is created.
     static let signingMilliseconds: Int64 = 90 * 86_400_000
@@ -74,7 +74,7 @@ package final class TokenSecrets: Sendable {
         }
     }
 
-    /// The published keys, which verify tokens now, newest first. Empty before the first token was issued.
+    /// The published keys, which verify tokens now, newest first. Empty before the first key was created.
     package func published(at now: Int64) throws(GatewayError) -> [IssuingKey] {
         try use { state in
             try load(&state)

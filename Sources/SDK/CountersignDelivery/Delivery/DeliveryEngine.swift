@@ -106,7 +106,7 @@ package actor DeliveryEngine {
         }
     }
 
-    /// Waits until earlier commands are done, no token provider call is running, and the engine only waits, such as
+    /// Waits until earlier commands are done, no user waits for the token provider, and the engine only waits, such as
     /// for a retry. Returns the uptime at which that wait ends, if any.
     @discardableResult
     nonisolated func idle() async -> TimeInterval? { await submit(Command.idle, ifClosed: nil) }
@@ -208,7 +208,7 @@ package actor DeliveryEngine {
                     try await clock.sleep(until: instant)
                     inbox.wake()
                 } catch {
-                    // Cancelled, because a command arrived.
+                    // Cancelled, because the wait has ended.
                 }
             }
         }
@@ -238,7 +238,7 @@ package actor DeliveryEngine {
                         return .leased(until: instant)
                     }
                     var events = try queue.claim(request, undeleted: storage.undeletedSequences)
-                    // The claim found no event, but the log may have some, so the round is not over.
+                    // The write-ahead log may still have events, so the round is not over.
                     if events.isEmpty, let failure = storage.checkpointFailure {
                         try storage.checkpointPart(into: queue)
                         events = try queue.claim(request, undeleted: storage.undeletedSequences)

@@ -6,7 +6,7 @@ import Testing
 
 @testable import CountersignCLI
 
-/// `key generate`, `token create` and `token verify` on files of their own.
+/// `key generate` and `token create`, `inspect` and `verify`, on key files.
 @Suite(.timeLimit(.minutes(5)))
 struct TokenCommandTests {
     private let folder = TemporaryFolder()
