@@ -10,7 +10,7 @@ HERE = Path(__file__).resolve().parent
 PACKAGE = HERE.parents[2] / "Clients" / "python" / "src"
 
 
-class Refused(Exception):
+class CallFailure(Exception):
     """The error of a call. Its text is the error's code."""
 
 
@@ -47,7 +47,7 @@ class App:
             if result.done():
                 continue
             if "error" in message:
-                result.set_exception(Refused(message["error"]))
+                result.set_exception(CallFailure(message["error"]))
             else:
                 result.set_result(message["value"])
         for result in self._results.values():

@@ -6,7 +6,7 @@ import json
 import math
 import time
 
-from app import App, Refused
+from app import App, CallFailure
 from matching import difference
 from server import Server
 
@@ -54,7 +54,7 @@ class Stage:
         for number, step in enumerate(self._scenario["steps"], 1):
             try:
                 await self._while_bounded(self._perform(step))
-            except (AssertionError, Refused) as error:
+            except (AssertionError, CallFailure) as error:
                 raise AssertionError(f"step {number}: {error!r}") from error
 
     async def _while_bounded(self, work):
@@ -200,7 +200,7 @@ class Stage:
             self._answers = list(value)
         elif verb == "change_user":
             # changeUser returns an error for an empty id.
-            with contextlib.nullcontext() if value else contextlib.suppress(Refused):
+            with contextlib.nullcontext() if value else contextlib.suppress(CallFailure):
                 await app.call("changeUser", userId=value, token=self._token(step.get("token")))
         elif verb == "set_token":
             await app.call("setToken", token=self._token(value))
@@ -238,7 +238,7 @@ class Stage:
                 properties = {"filler": "x" * step["bytes"]} if step.get("bytes") else None
                 call = self._app.begin("track", event=name, properties=properties)
             if step.get("refused"):
-                with contextlib.suppress(Refused):
+                with contextlib.suppress(CallFailure):
                     await call
                     raise AssertionError("the event was recorded")
                 return
@@ -256,7 +256,7 @@ class Stage:
         try:
             await call
             return {"ending": "drained", "queued": await self._app.call("count")}
-        except Refused:
+        except CallFailure:
             return {"ending": None}
 
     def _check_flush(self, observed, expected):
@@ -269,8 +269,8 @@ class Stage:
         try:
             await self._app.call({"app_inbox": "fetchAppInbox", "consents": "fetchConsents"}[what])
             return "ok"
-        except Refused as refused:
-            return str(refused)
+        except CallFailure as failure:
+            return str(failure)
 
     # Expectations
 

@@ -16,7 +16,7 @@ struct LargeRequestsTests {
     private func answers(_ body: [UInt8], _ headers: [String: String]) throws -> [Int?] {
         let began = DispatchSemaphore(value: 0)
         let passed = DispatchSemaphore(value: 0)
-        let reply = HeardRequests()
+        let reply = RequestRecorder()
         let server = HTTPServer(limits: GatewayLimits(), observer: reply) { request in
             guard request.path == "/large" else {
                 passed.signal()
@@ -118,7 +118,7 @@ struct LargeRequestsTests {
     @Test func otherRequestsAreAnsweredWhileABodyIsUnpacked() throws {
         let began = DispatchSemaphore(value: 0)
         let goesOn = DispatchSemaphore(value: 0)
-        let reply = HeardRequests()
+        let reply = RequestRecorder()
         let server = HTTPServer(limits: GatewayLimits(), observer: reply) { request in
             if request.path == "/large" {
                 began.signal()
@@ -155,7 +155,7 @@ struct LargeRequestsTests {
     @Test func aLargeRequestInProgressIsAnsweredDuringAStop() throws {
         let began = DispatchSemaphore(value: 0)
         let goesOn = DispatchSemaphore(value: 0)
-        let server = HTTPServer(limits: GatewayLimits(), observer: HeardRequests()) { request in
+        let server = HTTPServer(limits: GatewayLimits(), observer: RequestRecorder()) { request in
             began.signal()
             _ = goesOn.wait(timeout: .now() + 60)
             return .answer(.text(200, "\(request.body.count)"))

@@ -17,7 +17,7 @@ final class ConnectionTests {
     init() throws {
         var limits = GatewayLimits()
         limits.bodyBytes = 100_000
-        server = HTTPServer(limits: limits, observer: HeardRequests()) { request in
+        server = HTTPServer(limits: limits, observer: RequestRecorder()) { request in
             let answer = HTTPResponse.text(200, "\(request.path) \(request.body.count)")
             guard request.path.hasPrefix("/later") else { return .answer(answer) }
             return .waiting(
@@ -149,7 +149,7 @@ final class ConnectionTests {
     private func stream(
         _ limits: GatewayLimits = GatewayLimits(), _ pull: @escaping @Sendable () -> ResponseStream.Piece
     ) -> HTTPServer {
-        HTTPServer(limits: limits, observer: HeardRequests(), loopCount: 1) { _ in
+        HTTPServer(limits: limits, observer: RequestRecorder(), loopCount: 1) { _ in
             var response = HTTPResponse.text(200, "")
             response.stream = ResponseStream(pull: pull, page: { nil })
             return .answer(response)

@@ -113,7 +113,7 @@ struct FloodTests {
     func aReadBeyondTheMemoryLimitIsRejected(method: String, changesNothing: Bool, status: Int) throws {
         var limits = GatewayLimits()
         limits.bodyMemoryBytes = 8 << 10
-        let server = HTTPServer(limits: limits, observer: HeardRequests()) { request in
+        let server = HTTPServer(limits: limits, observer: RequestRecorder()) { request in
             var response = HTTPResponse.text(
                 200, request.path == "/" ? String(repeating: "x", count: 9_000) : "")
             response.changesNothing = changesNothing
@@ -129,7 +129,7 @@ struct FloodTests {
     }
 
     @Test func anAddressHasAtMost16StreamedResponsesAtOnce() throws {
-        let server = HTTPServer(limits: GatewayLimits(), observer: HeardRequests()) { request in
+        let server = HTTPServer(limits: GatewayLimits(), observer: RequestRecorder()) { request in
             var response = HTTPResponse.text(200, "")
             let isEndless = request.path == "/endless"
             response.stream = ResponseStream(pull: { isEndless ? .nothing : .end })

@@ -49,7 +49,7 @@ struct ServerLoopTests {
             let begun = DispatchSemaphore(value: 0)
             let gate = Gate()
             (self.threads, self.begun, self.gate) = (threads, begun, gate)
-            server = HTTPServer(limits: limits, observer: HeardRequests(), loopCount: 2) { _ in
+            server = HTTPServer(limits: limits, observer: RequestRecorder(), loopCount: 2) { _ in
                 threads.withLock { _ = $0.insert(ObjectIdentifier(Thread.current)) }
                 return .later(
                     start: { resume in
@@ -102,7 +102,7 @@ struct ServerLoopTests {
     @Test func aWaitingRequestDelaysNoOther() throws {
         let begun = DispatchSemaphore(value: 0)
         let end = Lock<[@Sendable () -> Void]>([])
-        let server = HTTPServer(limits: GatewayLimits(), observer: HeardRequests(), loopCount: 1) {
+        let server = HTTPServer(limits: GatewayLimits(), observer: RequestRecorder(), loopCount: 1) {
             request in
             .later(
                 start: { resume in
@@ -125,7 +125,8 @@ struct ServerLoopTests {
     @Test func aStreamThatAlwaysHasDataDelaysNoOther() throws {
         let (pieces, atAnswer) = (Lock(0), Lock(0))
         let (begun, isSent) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
-        let server = HTTPServer(limits: GatewayLimits(), observer: HeardRequests(), loopCount: 1) { request in
+        let server = HTTPServer(limits: GatewayLimits(), observer: RequestRecorder(), loopCount: 1) {
+            request in
             var response = HTTPResponse.text(200, "")
             if request.path == "/stream" {
                 response.stream = ResponseStream(

@@ -18,14 +18,14 @@ extension PostgreSQLTests {
         private struct Interrupted: Error {}
 
         /// State to be checked again in each copy.
-        private struct Kept {
+        private struct SavedState {
             var token: RefreshToken
             let signer: String
             let position: Int64
         }
 
         /// Writes rows to most stores of a data directory. Sequence numbers of events start after `given`.
-        private func fill(_ path: String, events: Int = leftEvents, given: Int64 = 0) throws -> Kept {
+        private func fill(_ path: String, events: Int = leftEvents, given: Int64 = 0) throws -> SavedState {
             let storage = try SQLiteStorage(dataDirectory: path)
             let control = try storage.openControl(as: .account)
             _ = try control.createApp(id: "shop")
@@ -81,7 +81,7 @@ extension PostgreSQLTests {
                 throw Interrupted()
             }
             let position = try consumers.acknowledge(lease.id, of: Self.consumer, through: nil)
-            return Kept(token: token, signer: signer, position: position)
+            return SavedState(token: token, signer: signer, position: position)
         }
 
         private static let now = Int64(Date().timeIntervalSince1970 * 1000)
@@ -233,7 +233,7 @@ extension PostgreSQLTests {
                 try FileManager.default.removeItem(atPath: first.path)
                 try FileManager.default.removeItem(atPath: second.path)
                 // Larger than the transaction IDs that a new database assigns.
-                var kept = try fill(first.path, given: 1 << 40)
+                var state = try fill(first.path, given: 1 << 40)
                 let (times, there) = try interrupting { report in
                     try copy(first.path, to: database, keys, report)
                 } meanwhile: {
@@ -250,7 +250,7 @@ extension PostgreSQLTests {
                 for app in ["shop", "app-2"] {
                     #expect(try lines(old.log, of: app) == lines(storage.log, of: app))
                 }
-                try checkThatStoresWork(on: storage, &kept, times: 1)
+                try checkThatStoresWork(on: storage, &state, times: 1)
                 try database.waitForTransactions()
                 let before = try #require(try lines(old.log, of: "shop").last)
                 let now = try lines(storage.log, of: "shop")
@@ -280,7 +280,7 @@ extension PostgreSQLTests {
                 for app in ["shop", "app-2"] {
                     #expect(try lines(storage.log, of: app) == lines(new.log, of: app))
                 }
-                try checkThatStoresWork(on: new, &kept, times: 2)
+                try checkThatStoresWork(on: new, &state, times: 2)
                 let last = try lines(new.log, of: "shop")
                 #expect(last.dropLast() == now[...])
                 #expect(try #require(last.last).sequence > #require(now.last).sequence)
@@ -288,14 +288,16 @@ extension PostgreSQLTests {
         }
 
         /// Checks that tokens, duplicate detection, consumers and the audit log still work in `storage`.
-        private func checkThatStoresWork(on storage: any Storage, _ kept: inout Kept, times: Int) throws {
+        private func checkThatStoresWork(on storage: any Storage, _ state: inout SavedState, times: Int)
+            throws
+        {
             let (entries, brokenAt) = try storage.openControl(as: .account).auditLog.verify()
             #expect(entries >= 3 && brokenAt == nil)
             let secrets = try storage.openSecrets()
-            #expect(try secrets.signer(at: 2_000).id == kept.signer)
+            #expect(try secrets.signer(at: 2_000).id == state.signer)
             let sessions = try storage.openSessions(refreshKey: secrets.refreshKey())
             defer { sessions.close() }
-            let shown = kept.token
+            let shown = state.token
             let child = try sessions.perform { table -> RefreshToken? in
                 let presentation = SessionTable.Presentation(
                     now: Int64(times) * 1_000, rules: { _ in TokenRules() })
@@ -304,7 +306,7 @@ extension PostgreSQLTests {
                 }
                 return child
             }
-            kept.token = try #require(child)
+            state.token = try #require(child)
             _ = try sessions.perform { table in
                 try table.open(
                     .init(appID: "shop", subject: "bob", clientID: nil, rules: TokenRules()), at: 0)
@@ -315,7 +317,7 @@ extension PostgreSQLTests {
             #expect((known.accepted, known.duplicates) == (0, 1))
             #expect(try store.store(.of(["new \(times)"])).get().accepted == 1)
             let consumers = storage.openConsumers(with: store, now: { 7 })
-            #expect(try consumers.find(Self.consumer).partitions.map(\.committed) == [kept.position])
+            #expect(try consumers.find(Self.consumer).partitions.map(\.committed) == [state.position])
         }
 
         @Test func aCopyThatDiffersFromItsSourceIsRejected() throws {

@@ -7,7 +7,7 @@ import Testing
 
 /// Stores retry transactions that conflict with others, as on an engine with several writers.
 struct SQLDatabaseTests {
-    private struct Trouble: StorageError {
+    private struct InjectedError: StorageError {
         var isFull = false
         var isRetryable = false
     }
@@ -16,7 +16,7 @@ struct SQLDatabaseTests {
     private final class Contended: SQLDatabase {
         private struct State: @unchecked Sendable {
             let sqlite: SQLiteConnection
-            var troubles: [Trouble]
+            var errors: [InjectedError]
             var runs = 0
             var areAlone: [Bool] = []
         }
@@ -25,10 +25,10 @@ struct SQLDatabaseTests {
         var runs: Int { state.withLock { $0.runs } }
         var areAlone: [Bool] { state.withLock { $0.areAlone } }
 
-        init(_ troubles: [Trouble]) throws {
+        init(_ errors: [InjectedError]) throws {
             let sqlite = try SQLiteConnection(path: ":memory:")
             try sqlite.migrate(SessionSchema.migrations)
-            state = Lock(State(sqlite: sqlite, troubles: troubles))
+            state = Lock(State(sqlite: sqlite, errors: errors))
         }
 
         func read<Result>(_ body: (any SQLConnection) throws -> Result) throws(GatewayError) -> Result {
@@ -45,7 +45,7 @@ struct SQLDatabaseTests {
                 state.areAlone.append(alone)
                 return try state.sqlite.transaction {
                     let result = try body(state.sqlite)
-                    if let trouble = state.troubles.popLast() { throw trouble }
+                    if let error = state.errors.popLast() { throw error }
                     return result
                 }
             }
@@ -61,7 +61,7 @@ struct SQLDatabaseTests {
     }
 
     @Test func aBatchWithASerializationConflictRunsAgain() throws {
-        let database = try Contended(Array(repeating: Trouble(isRetryable: true), count: 4))
+        let database = try Contended(Array(repeating: InjectedError(isRetryable: true), count: 4))
         let store = SessionStore(database, refreshKey: Array(repeating: 7, count: 32))
         let (session, token) = try store.perform { [opening] in try $0.open(opening, at: 0) }
         #expect(database.runs == 5 && database.areAlone.allSatisfy { !$0 })
@@ -71,7 +71,7 @@ struct SQLDatabaseTests {
     }
 
     @Test func aConflictingBatchFailsAfterFiveAttempts() throws {
-        let database = try Contended(Array(repeating: Trouble(isRetryable: true), count: 5))
+        let database = try Contended(Array(repeating: InjectedError(isRetryable: true), count: 5))
         #expect(throws: GatewayError.self) { try database.write { _ in } }
         #expect(database.runs == 5 && database.areAlone.allSatisfy { $0 })
         try database.write { _ in }
@@ -79,7 +79,7 @@ struct SQLDatabaseTests {
     }
 
     @Test func permanentErrorsAreNotRetried() throws {
-        let database = try Contended([Trouble(isFull: true)])
+        let database = try Contended([InjectedError(isFull: true)])
         let store = SessionStore(database, refreshKey: Array(repeating: 7, count: 32))
         let reason = Lock<StoreFailure.Reason?>(nil)
         store.submit({ [opening] in try $0.open(opening, at: 0) }) { result in

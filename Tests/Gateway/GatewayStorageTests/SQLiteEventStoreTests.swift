@@ -129,8 +129,8 @@ struct SQLiteEventStoreTests {
     /// The joint transaction of two batches is rolled back. Retried alone, the first batch is stored, the second fails.
     @Test func batchesRetriedAloneAreEachReportedOnce() throws {
         let path = folder.appendingPathComponent("events.sqlite").path
-        let heard = HeardCommits()
-        let store = try SQLiteEventStore(path: path, pendingBytes: 1 << 20, observer: heard)
+        let commits = CommitRecorder()
+        let store = try SQLiteEventStore(path: path, pendingBytes: 1 << 20, observer: commits)
         try store.change { sqlite in
             try sqlite.execute(
                 """
@@ -138,7 +138,7 @@ struct SQLiteEventStoreTests {
                 BEGIN SELECT RAISE(ABORT, 'planned'); END
                 """)
         }
-        let before = heard.records.withLock { $0.count }
+        let before = commits.records.withLock { $0.count }
         store.together {
             for id in ["m-1", "m-2"] {
                 let event = EventBatch.Event(
@@ -151,12 +151,12 @@ struct SQLiteEventStoreTests {
             }
         }
         store.close()
-        let records = heard.records.withLock { $0.dropFirst(before).filter { $0.events > 0 } }
+        let records = commits.records.withLock { $0.dropFirst(before).filter { $0.events > 0 } }
         #expect(records.map(\.events) == [1, 1])
         #expect(records.map { $0.failure == nil } == [true, false])
     }
 
-    private final class HeardCommits: GatewayObserver {
+    private final class CommitRecorder: GatewayObserver {
         let records = Lock<[CommitRecord]>([])
 
         func requestEnded(_ record: RequestRecord) {}

@@ -3,7 +3,7 @@ import Foundation
 package import GatewayModel
 
 /// An observer that stores the records of requests, so that a test can wait for them.
-package final class HeardRequests: GatewayObserver {
+package final class RequestRecorder: GatewayObserver {
     private let records = Lock<[RequestRecord]>([])
     private let arrived = DispatchSemaphore(value: 0)
 

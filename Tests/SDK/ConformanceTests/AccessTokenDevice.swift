@@ -9,10 +9,10 @@ struct AccessTokenDevice: Device {
 
     var pipeline: DeliveryPipeline { client.pipeline }
 
-    init(_ surroundings: DeviceSurroundings) throws {
-        let given = surroundings.scenario.configuration
+    init(_ dependencies: DeviceDependencies) throws {
+        let given = dependencies.scenario.configuration
         var configuration = LocationConfiguration()
-        configuration.dataDirectory = surroundings.directory
+        configuration.dataDirectory = dependencies.directory
         configuration.log = nil
         configuration.http.url = ScenarioServer.url
         configuration.http.autoSync = given["flush"] != "manual"
@@ -30,14 +30,14 @@ struct AccessTokenDevice: Device {
         configuration.authorization.refreshStatuses = Set(
             (given["refresh_statuses"]?.array ?? []).compactMap { $0.double.map { Int($0) } })
         Self.take(given, into: &configuration.authorization)
-        configuration.onAuthorization = { [callbacks = surroundings.callbacks] event in
+        configuration.onAuthorization = { [callbacks = dependencies.callbacks] event in
             callbacks.tell([
                 "is_success": .bool(event.isSuccess), "status": .integer(Int64(event.status)),
             ])
         }
         client = try LocationClient(
             configuration: configuration, keepsTokens: given["keeps_tokens"] == .bool(true),
-            transport: surroundings.cable, clock: surroundings.clock, random: { 1 })
+            transport: dependencies.cable, clock: dependencies.clock, random: { 1 })
     }
 
     private static func take(

@@ -16,20 +16,20 @@ struct BloomreachDevice: Device {
 
     var pipeline: DeliveryPipeline { client.pipeline }
 
-    init(_ surroundings: DeviceSurroundings) throws {
-        let given = surroundings.scenario.configuration
+    init(_ dependencies: DeviceDependencies) throws {
+        let given = dependencies.scenario.configuration
         var configuration = BloomreachConfiguration(project: try Self.project(given))
-        configuration.dataDirectory = surroundings.directory
+        configuration.dataDirectory = dependencies.directory
         configuration.log = nil
         configuration.automaticSessionTracking = false
         if given["flush"] == "manual" { configuration.flushPolicy = .manual }
-        configuration.advancedAuthEnabled = surroundings.provider != nil
-        configuration.authorizationProvider = surroundings.provider.map {
+        configuration.advancedAuthEnabled = dependencies.provider != nil
+        configuration.authorizationProvider = dependencies.provider.map {
             .suspending(Provider(provider: $0))
         }
-        callbacks = surroundings.callbacks
+        callbacks = dependencies.callbacks
         client = try BloomreachClient(
-            configuration: configuration, transport: surroundings.cable, clock: surroundings.clock)
+            configuration: configuration, transport: dependencies.cable, clock: dependencies.clock)
         client.onDeliveryFailure { [callbacks] error in
             callbacks.tell([
                 "code": .string(error.code.rawValue),

@@ -21,7 +21,7 @@ protocol Device: Sendable {
 }
 
 /// The dependencies of a device.
-struct DeviceSurroundings: Sendable {
+struct DeviceDependencies: Sendable {
     let scenario: Scenario
     let directory: URL
     let clock: ScenarioClock

@@ -5,7 +5,7 @@ import Foundation
 
 /// The app's token provider, as a scenario describes it.
 final class ScenarioProvider: Sendable {
-    struct Refusal: Error {}
+    struct ProviderFailure: Error {}
 
     private struct State {
         var answers: [JSONValue]
@@ -55,7 +55,7 @@ final class ScenarioProvider: Sendable {
         if let duration = answer["takes"]?.double {
             await obstacles.wait(.provider, until: begin + duration)
         }
-        if answer["fails"] != nil { throw Refusal() }
+        if answer["fails"] != nil { throw ProviderFailure() }
         return answer["returns"]?.string.map {
             Scenario.token($0.replacingOccurrences(of: "#", with: "\(serial)"))
         }

@@ -36,7 +36,7 @@ final class ScenarioRun {
             ScenarioProvider(answers, clock: clock, obstacles: obstacles)
         }
         cable = Cable(server)
-        device = try DeviceSurroundings(
+        device = try DeviceDependencies(
             scenario: scenario, directory: folder.url, clock: clock, cable: cable, provider: provider,
             callbacks: callbacks
         ).makeDevice()
@@ -136,12 +136,12 @@ final class ScenarioRun {
         flush = nil
         scenario.configuration.merge(configuration) { _, new in new }
         cable = Cable(server)
-        device = try surroundings.makeDevice()
+        device = try dependencies.makeDevice()
         watch()
     }
 
-    private var surroundings: DeviceSurroundings {
-        DeviceSurroundings(
+    private var dependencies: DeviceDependencies {
+        DeviceDependencies(
             scenario: scenario, directory: folder.url, clock: clock, cable: cable, provider: provider,
             callbacks: callbacks)
     }

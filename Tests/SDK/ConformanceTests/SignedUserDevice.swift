@@ -10,18 +10,18 @@ struct SignedUserDevice: Device {
 
     var pipeline: DeliveryPipeline { client.pipeline }
 
-    init(_ surroundings: DeviceSurroundings) throws {
+    init(_ dependencies: DeviceDependencies) throws {
         guard let endpoint = URL(string: ScenarioServer.url) else {
             throw Scenario.Failure("no server")
         }
-        let given = surroundings.scenario.configuration
+        let given = dependencies.scenario.configuration
         var configuration = CountersignConfiguration(endpoint: endpoint, writeKey: "wk")
-        configuration.dataDirectory = surroundings.directory
+        configuration.dataDirectory = dependencies.directory
         configuration.log = nil
         if given["flush"] == "manual" { configuration.flushPolicy = .manual }
         if let count = given["batch_events"]?.double { configuration.batchEvents = Int(count) }
         if let count = given["maximum_events"]?.double { configuration.limits.maximumEvents = Int(count) }
-        if let provider = surroundings.provider {
+        if let provider = dependencies.provider {
             configuration.tokenProvider = { request in
                 try await provider.token([
                     "user": .string(request.userID), "reason": .string(request.reason.rawValue),
@@ -31,9 +31,9 @@ struct SignedUserDevice: Device {
         }
         let dialect = NativeDialect(endpoint: endpoint, writeKey: "wk", timeout: 30)
         client = try CountersignClient(
-            configuration: configuration, dialect: dialect, transport: surroundings.cable,
-            clock: surroundings.clock, random: { 1 })
-        client.onAuthenticationFailure { [callbacks = surroundings.callbacks] failure in
+            configuration: configuration, dialect: dialect, transport: dependencies.cable,
+            clock: dependencies.clock, random: { 1 })
+        client.onAuthenticationFailure { [callbacks = dependencies.callbacks] failure in
             callbacks.tell([
                 "code": .integer(Int64(failure.code.rawValue)), "reason": .string(failure.reason),
                 "user": failure.userID.map { .string($0) } ?? .null,

@@ -28,27 +28,27 @@ struct SessionTests {
     }
 
     /// Names and values of the callbacks called so far, in order.
-    private final class Heard: Sendable {
+    private final class CallbackRecorder: Sendable {
         let lines = Lock([String]())
         let changed = Handshake()
 
         func callback(_ name: StaticString) -> ResultCallback {
-            let entry = Entry(heard: self, name: "\(name)")
+            let entry = Entry(recorder: self, name: "\(name)")
             return ResultCallback(
                 { context, json, _ in
                     guard let context, let json else { return }
                     let entry = Unmanaged<Entry>.fromOpaque(context).takeRetainedValue()
-                    entry.heard.lines.withLock { $0.append("\(entry.name) \(String(cString: json))") }
-                    entry.heard.changed.signal()
+                    entry.recorder.lines.withLock { $0.append("\(entry.name) \(String(cString: json))") }
+                    entry.recorder.changed.signal()
                 }, Unmanaged.passRetained(entry).toOpaque())
         }
 
         private final class Entry: Sendable {
-            let heard: Heard
+            let recorder: CallbackRecorder
             let name: String
 
-            init(heard: Heard, name: String) {
-                self.heard = heard
+            init(recorder: CallbackRecorder, name: String) {
+                self.recorder = recorder
                 self.name = name
             }
         }
@@ -80,27 +80,29 @@ struct SessionTests {
     }
 
     @Test func closeCompletesAfterAllResultsAndRejectsNewCalls() async {
-        let (mode, heard) = (WaitingMode(), Heard())
+        let (mode, recorder) = (WaitingMode(), CallbackRecorder())
         let session = Session(mode, Callbacks(event: nil, provider: nil, context: nil, keepsTexts: false))
-        #expect(session.call("wait", nil, heard.callback("result")) == COUNTERSIGN_OK)
+        #expect(session.call("wait", nil, recorder.callback("result")) == COUNTERSIGN_OK)
         await mode.isCalled.wait()
-        session.close(heard.callback("closed"))
+        session.close(recorder.callback("closed"))
         // Like a thread that found the session before it was closed.
         #expect(session.call("wait", nil, ResultCallback(nil, nil)) == COUNTERSIGN_CLOSED)
         await mode.isClosed.wait()
         mode.mayReturn.signal()
-        await heard.changed.wait(count: 2)
-        #expect(heard.lines.withLock { $0 } == [#"result {"value":null}"#, #"closed {"value":null}"#])
+        await recorder.changed.wait(count: 2)
+        #expect(recorder.lines.withLock { $0 } == [#"result {"value":null}"#, #"closed {"value":null}"#])
     }
 
     /// Without the error, a misspelt `properties` would be lost silently.
     @Test func anUnknownArgumentIsAnError() async {
-        let (mode, heard) = (WaitingMode(), Heard())
+        let (mode, recorder) = (WaitingMode(), CallbackRecorder())
         mode.mayReturn.signal()
         let session = Session(mode, Callbacks(event: nil, provider: nil, context: nil, keepsTexts: false))
-        _ = #"{"property":1}"#.withCString { session.call("track", Text($0, -1), heard.callback("result")) }
-        await heard.changed.wait()
+        _ = #"{"property":1}"#.withCString {
+            session.call("track", Text($0, -1), recorder.callback("result"))
+        }
+        await recorder.changed.wait()
         let error = #""code":"invalid_argument","detail":"there is no property""#
-        #expect(heard.lines.withLock { $0.count { $0.contains(error) } } == 1)
+        #expect(recorder.lines.withLock { $0.count { $0.contains(error) } } == 1)
     }
 }

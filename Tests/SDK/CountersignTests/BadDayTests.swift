@@ -15,12 +15,12 @@ import Testing
 /// and each wait is bounded and visible.
 @Suite(.closing, .timeLimit(.minutes(5)))
 struct BadDayTests {
-    enum Trouble: CaseIterable {
+    enum Fault: CaseIterable {
         case none, portal, proxy, clockAhead, clockBehind, provider, storeAway, storeFull, otherClient
     }
 
     /// The network between the device and the gateway.
-    private final class Road: HTTPTransport {
+    private final class FaultyTransport: HTTPTransport {
         let isPortal = Lock(false)
         let isProxyBroken = Lock(false)
         private let transport = makeDefaultTransport()
@@ -42,7 +42,7 @@ struct BadDayTests {
 
     private struct Day {
         let fixture: GatewayFixture
-        let road = Road()
+        let transport = FaultyTransport()
         let clock = ManualClock(now: Date())
         let configuration: CountersignConfiguration
         let token: String
@@ -68,7 +68,7 @@ struct BadDayTests {
                 configuration: configuration,
                 dialect: NativeDialect(
                     endpoint: configuration.endpoint, writeKey: configuration.writeKey, timeout: 30),
-                transport: road, clock: clock, random: { 1 })
+                transport: transport, clock: clock, random: { 1 })
             Closing.afterTest { [fixture] in
                 await client.close()
                 withExtendedLifetime(fixture) {}
@@ -93,12 +93,12 @@ struct BadDayTests {
             }
         }
 
-        func begin(_ trouble: Trouble, _ client: CountersignClient) async throws {
+        func begin(_ fault: Fault, _ client: CountersignClient) async throws {
             let directory = configuration.instanceDirectory
-            switch trouble {
+            switch fault {
             case .none, .otherClient: break
-            case .portal: road.isPortal.withLock { $0 = true }
-            case .proxy: road.isProxyBroken.withLock { $0 = true }
+            case .portal: transport.isPortal.withLock { $0 = true }
+            case .proxy: transport.isProxyBroken.withLock { $0 = true }
             case .clockAhead: clock.setNow(clock.now + 86_400)
             case .clockBehind: clock.setNow(clock.now - 2 * 86_400)
             case .provider:
@@ -118,12 +118,12 @@ struct BadDayTests {
             }
         }
 
-        func end(_ trouble: Trouble, _ client: CountersignClient) async throws {
+        func end(_ fault: Fault, _ client: CountersignClient) async throws {
             let directory = configuration.instanceDirectory
-            switch trouble {
+            switch fault {
             case .none, .otherClient: break
-            case .portal: road.isPortal.withLock { $0 = false }
-            case .proxy: road.isProxyBroken.withLock { $0 = false }
+            case .portal: transport.isPortal.withLock { $0 = false }
+            case .proxy: transport.isProxyBroken.withLock { $0 = false }
             // The clock stays ahead. The next jump goes in the other direction.
             case .clockAhead: break
             case .clockBehind: clock.setNow(clock.now + 86_400)
@@ -146,34 +146,34 @@ struct BadDayTests {
         let day = try Day()
         let client = try day.makeClient()
         var accepted: [String] = []
-        for trouble in Trouble.allCases {
-            try await day.begin(trouble, client)
+        for fault in Fault.allCases {
+            try await day.begin(fault, client)
             for number in 0..<12 {
-                let name = "\(trouble) \(number)"
+                let name = "\(fault) \(number)"
                 if number.isMultiple(of: 3) {
                     client.track(name)
                     accepted.append(name)
                 } else if await day.passTime({ (try? await client.record(name)) != nil }) {
                     accepted.append(name)
                 } else {
-                    #expect(trouble == .storeAway, "\(name)")
+                    #expect(fault == .storeAway, "\(name)")
                 }
             }
             for _ in 0..<3 where await !client.flush().isComplete {
                 let snapshot = await client.snapshot()
                 let waits =
                     [snapshot.nextAttemptIn].compactMap { $0 } + snapshot.parked.compactMap(\.nextAttemptIn)
-                #expect(!waits.isEmpty || snapshot.lastError != nil, "\(trouble): \(snapshot)")
-                #expect(waits.allSatisfy { $0 <= 3_600 }, "\(trouble): \(waits)")
+                #expect(!waits.isEmpty || snapshot.lastError != nil, "\(fault): \(snapshot)")
+                #expect(waits.allSatisfy { $0 <= 3_600 }, "\(fault): \(waits)")
                 day.clock.advance(by: 3_600)
             }
-            try await day.end(trouble, client)
-            if trouble == .storeAway {
+            try await day.end(fault, client)
+            if fault == .storeAway {
                 // Does not flush, because recording must recover without a call of the app.
                 #expect(await day.passTime { (try? await client.record("back")) != nil })
                 accepted.append("back")
             }
-            if trouble == .otherClient {
+            if fault == .otherClient {
                 let other = try day.makeClient()
                 try await other.record("other")
                 accepted.append("other")
@@ -186,9 +186,9 @@ struct BadDayTests {
             }
             let result = await client.flush()
             let snapshot = await client.snapshot()
-            #expect(result.isComplete, "after \(trouble): \(result) \(snapshot)")
-            #expect(abs(snapshot.clockOffset) < 3 * 86_400, "after \(trouble)")
-            if trouble == .provider { _ = client.setUser("ada", token: day.token) }
+            #expect(result.isComplete, "after \(fault): \(result) \(snapshot)")
+            #expect(abs(snapshot.clockOffset) < 3 * 86_400, "after \(fault)")
+            if fault == .provider { _ = client.setUser("ada", token: day.token) }
         }
         let snapshot = await client.snapshot()
         #expect(snapshot.quarantined == 0 && snapshot.dropped == 0 && snapshot.unsaved == 0)

@@ -25,7 +25,7 @@ struct DeliveryEngineTests {
     }
 
     /// Another client of the same queue.
-    private struct Rival: Sendable {
+    private struct CompetingClient: Sendable {
         let path: String
         let clock: ManualClock
         let holder = LeaseOwner()
@@ -44,11 +44,11 @@ struct DeliveryEngineTests {
 
     @Test func noEventIsSentAfterTheLeaseIsLost() async throws {
         var bench = try Bench()
-        let rival = Rival(bench)
+        let competitor = CompetingClient(bench)
         let lapse = Lock<TimeInterval?>(0)
         bench.configuration.tokenStore = WatchedStore {
-            rival.clock.advance(by: 61)
-            let answer = try rival.acquireLease()
+            competitor.clock.advance(by: 61)
+            let answer = try competitor.acquireLease()
             lapse.withLock { $0 = answer }
         }
         let client = try bench.makeClient()
@@ -62,12 +62,12 @@ struct DeliveryEngineTests {
 
     @Test func theLeaseOutlastsTheLongestRequestSoFar() async throws {
         var bench = try Bench()
-        let rival = Rival(bench)
+        let competitor = CompetingClient(bench)
         let lapses = Lock([TimeInterval?]())
         bench.configuration.tokenStore = WatchedStore {
             // A lease for a request of 30 s would have expired.
-            rival.clock.advance(by: 61)
-            let answer = try rival.acquireLease()
+            competitor.clock.advance(by: 61)
+            let answer = try competitor.acquireLease()
             lapses.withLock { $0.append(answer) }
         }
         let client = try CountersignClient(
@@ -99,7 +99,7 @@ struct DeliveryEngineTests {
         await bench.transport.waitForRequests(1)
         await client.close()
         #expect(await flush.ending == .closed)
-        #expect(try Rival(bench).acquireLease() == nil)
+        #expect(try CompetingClient(bench).acquireLease() == nil)
         // Keeps the client alive: a deallocated client holds no lease.
         withExtendedLifetime(client) {}
     }

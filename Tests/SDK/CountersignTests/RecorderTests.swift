@@ -44,7 +44,7 @@ struct RecorderTests {
         #expect(snapshot.dropped == 0)
     }
 
-    enum Trouble: Sendable, CaseIterable {
+    enum StoreFault: Sendable, CaseIterable {
         case away, replaced, full, locked
     }
 
@@ -70,21 +70,21 @@ struct RecorderTests {
     }
 
     /// Every call gets a result while the store fails.
-    @Test(.timeLimit(.minutes(5)), arguments: Trouble.allCases)
-    func recordingResumesWithinASecondAfterAStoreFailure(trouble: Trouble) async throws {
+    @Test(.timeLimit(.minutes(5)), arguments: StoreFault.allCases)
+    func recordingResumesWithinASecondAfterAStoreFailure(fault: StoreFault) async throws {
         let (bench, client) = try Bench.open { $0.limits.maximumUnsavedEvents = 50 }
         client.identify(userID: "ada", token: "a.a.a")
         try await client.record("before")
         let directory = bench.configuration.instanceDirectory
         let aside = directory.deletingLastPathComponent().appendingPathComponent("aside")
         var other: SQLiteConnection?
-        switch trouble {
+        switch fault {
         case .away, .replaced:
             // Empties the queue first, so that the next batch has only the event of one caller.
             await client.flush()
             try await client.pipeline.whileNothingIsWritten {
                 try FileManager.default.moveItem(at: directory, to: aside)
-                if trouble == .replaced { try Data().write(to: directory) }
+                if fault == .replaced { try Data().write(to: directory) }
             }
         case .full:
             try await client.pipeline.storage.perform { queue in
@@ -98,7 +98,7 @@ struct RecorderTests {
         for number in 0..<5 {
             async let result = self.result(of: "lone \(number)", by: client)
             // Later events wait for the next attempt.
-            if number > 0, trouble == .replaced {
+            if number > 0, fault == .replaced {
                 bench.clock.advance(to: await bench.clock.waitForSleeper())
             }
             switch try await result {
@@ -106,15 +106,15 @@ struct RecorderTests {
             case .failure(let error): #expect(error.code == .notStored)
             }
         }
-        #expect(stored.count == (trouble == .replaced ? 0 : 5))
+        #expect(stored.count == (fault == .replaced ? 0 : 5))
         for number in 0..<100 { client.track("tracked \(number)") }
         await client.pipeline.recorder.drain()
         let losses = client.pipeline.recorder.losses
         #expect(losses.unsaved <= 50)
         // Events are dropped only if they cannot be written to the log.
-        #expect((await client.snapshot().dropped > 0) == (trouble == .replaced))
+        #expect((await client.snapshot().dropped > 0) == (fault == .replaced))
 
-        switch trouble {
+        switch fault {
         case .away: break
         case .replaced: try FileManager.default.removeItem(at: directory)
         case .full:
@@ -123,7 +123,7 @@ struct RecorderTests {
             }
         case .locked: try other?.execute("ROLLBACK")
         }
-        if trouble == .replaced {
+        if fault == .replaced {
             let start = bench.clock.uptime
             let next = await bench.clock.waitForSleeper()
             #expect(next - start <= 1)

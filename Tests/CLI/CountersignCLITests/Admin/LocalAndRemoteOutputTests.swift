@@ -11,7 +11,7 @@ import Testing
 @Suite(.timeLimit(.minutes(5)))
 struct LocalAndRemoteOutputTests {
     /// A data directory or a running gateway.
-    private struct Place {
+    private struct CommandTarget {
         let name: String
         let fixture: GatewayFixture
         var arguments: [String] = []
@@ -103,7 +103,7 @@ struct LocalAndRemoteOutputTests {
 
     @Test func commandsPrintTheSameOverHTTPAsOnADataDirectory() async throws {
         let fixtures = [try GatewayFixture(), try GatewayFixture()]
-        var places: [Place] = []
+        var targets: [CommandTarget] = []
         for fixture in fixtures {
             // Both targets get a token, so that their audit logs have the same entries.
             let token = try fixture.apps.apiTokens.create(name: "test", scopes: ["admin"]).text
@@ -122,10 +122,10 @@ struct LocalAndRemoteOutputTests {
             let environment = ["COUNTERSIGN_TOKEN": token]
             #expect(
                 await RecordedIO(environment: environment).run("profile", "show", "--server", url) == .done)
-            places.append(
-                places.isEmpty
-                    ? Place(name: "local", fixture: fixture, environment: fixture.place.environment)
-                    : Place(
+            targets.append(
+                targets.isEmpty
+                    ? CommandTarget(name: "local", fixture: fixture, environment: fixture.place.environment)
+                    : CommandTarget(
                         name: "remote", fixture: fixture, arguments: ["--server", url],
                         environment: environment))
         }
@@ -133,14 +133,14 @@ struct LocalAndRemoteOutputTests {
         let isDatabase = TestEngine.standard != .sqlite
         for line in lines where !(isDatabase && line.hasPrefix("backup ")) {
             var printed: [String] = []
-            for index in places.indices {
-                let words = line.split(separator: " ").map { filled(String($0), places[index]) }
-                let io = RecordedIO(environment: places[index].environment)
-                let code = await io.run(arguments: words + places[index].arguments)
-                #expect(code == .done, "\(places[index].name): \(line): \(io.talk)")
-                places[index].last = io.output.trimmingCharacters(in: .whitespacesAndNewlines)
-                if io.output.hasPrefix("{") { places[index].lastObject = places[index].last }
-                printed.append(try plain(io.output, of: places[index]))
+            for index in targets.indices {
+                let words = line.split(separator: " ").map { filled(String($0), targets[index]) }
+                let io = RecordedIO(environment: targets[index].environment)
+                let code = await io.run(arguments: words + targets[index].arguments)
+                #expect(code == .done, "\(targets[index].name): \(line): \(io.talk)")
+                targets[index].last = io.output.trimmingCharacters(in: .whitespacesAndNewlines)
+                if io.output.hasPrefix("{") { targets[index].lastObject = targets[index].last }
+                printed.append(try plain(io.output, of: targets[index]))
             }
             #expect(printed[0] == printed[1], "\(line)")
         }
@@ -158,10 +158,10 @@ struct LocalAndRemoteOutputTests {
         #expect(wanted.count > 40)
     }
 
-    private func filled(_ word: String, _ place: Place) -> String {
-        if word == "{last}" { return place.last }
+    private func filled(_ word: String, _ target: CommandTarget) -> String {
+        if word == "{last}" { return target.last }
         if word.hasPrefix("{") {
-            let object = Array(place.lastObject.utf8)
+            let object = Array(target.lastObject.utf8)
             let value = try? StrictJSONParser(maximumBytes: 1 << 16).parse(bytes: object) {
                 $0.value[String(word.dropFirst().dropLast())].text
             }
@@ -171,10 +171,10 @@ struct LocalAndRemoteOutputTests {
     }
 
     /// Replaces random values, times and the name of the actor in `text`.
-    private func plain(_ text: String, of place: Place) throws -> String {
+    private func plain(_ text: String, of target: CommandTarget) throws -> String {
         // Reads are audited only on a server.
         let read = #/(?m)^.* (event\.export|customer\.show|audit\.export) .*\n/#
-        return try place.names().reduce(text.replacing(read, with: "")) { $0.replacing($1, with: "PLACE") }
+        return try target.names().reduce(text.replacing(read, with: "")) { $0.replacing($1, with: "TARGET") }
             .replacing(#/cli:\w+ *|token:test(#[\w-]+)? */#, with: "ACTOR ")
             .replacing(#/\d{4}-\d\d-\d\dT[\d:.]+Z/#, with: "TIME").replacing(#/\b\d{13}\b/#, with: "MS")
             .replacing(#/countersign-\d{8}T\w+/#, with: "BACKUP")

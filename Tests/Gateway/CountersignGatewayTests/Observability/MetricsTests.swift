@@ -138,7 +138,7 @@ struct MetricsTests {
     }
 
     @Test func aRequestThatTheClientAbandonsIsCountedWithoutStatus() throws {
-        let observer = HeardRequests()
+        let observer = RequestRecorder()
         let server = HTTPServer(limits: GatewayLimits(), observer: observer) { _ in .answer(.text(200, "")) }
         let port = try server.start(host: "127.0.0.1", port: 0)
         defer { server.stop(graceSeconds: 0) }
