@@ -67,7 +67,7 @@ test: setup lint ## Check the style and run the tests: a minute on two cores, on
 	@scripts/test.sh
 
 lint: ## Check the style, the words, the size, and that no folders refer to each other in a circle
-	scripts/rooms.py
+	scripts/targets.py
 	scripts/budget.py
 	scripts/concurrency.py
 	scripts/words.py

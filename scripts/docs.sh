@@ -21,8 +21,8 @@ symbols() {
     set -- "$1" -module-name "$1" -target "$target" -minimum-access-level public \
         -output-dir "$folder/symbols/$1"
     # Public types of re-exported targets are part of the library, without Foundation's, which Apple documents.
-    rooms="$(sed -n '/Foundation/!s/^@_exported public import //p' "$(dirname "$catalog")"/*.swift | paste -sd, -)"
-    [ -z "$rooms" ] || set -- "$@" -experimental-allowed-reexported-modules="$rooms"
+    modules="$(sed -n '/Foundation/!s/^@_exported public import //p' "$(dirname "$catalog")"/*.swift | paste -sd, -)"
+    [ -z "$modules" ] || set -- "$@" -experimental-allowed-reexported-modules="$modules"
     # shellcheck disable=SC2046
     set -- "$@" $(scripts/module-flags.sh)
     [ "$(uname -s)" != Darwin ] || set -- "$@" -sdk "$(xcrun --show-sdk-path)"

@@ -5,8 +5,8 @@ are not the targets that its files import.
 The compiler rejects circular imports between targets, but not circular references inside a target. This script finds references
 of a file in its text: names of types that other files of the target declare. It does not find uses of an extension's members.
 
-    scripts/rooms.py            checks every target below Sources
-    scripts/rooms.py --order    also prints the folders of every target, lowest first
+    scripts/targets.py            checks every target below Sources
+    scripts/targets.py --order    also prints the folders of every target, lowest first
 """
 
 import json
@@ -80,18 +80,18 @@ def check(target, shows_order):
     """The circular references in a target, as lines of text."""
     files = arrows(target)
 
-    def room(path):
+    def folder(path):
         parent = path.parent.relative_to(target)
         return parent.parts[0] if parent.parts else "(root)"
 
-    rooms, witnesses = {room(path): set() for path in files}, defaultdict(list)
+    folders, witnesses = {folder(path): set() for path in files}, defaultdict(list)
     for path, others in files.items():
         for other, (line, name) in others.items():
-            if room(path) != room(other):
-                rooms[room(path)].add(room(other))
-                witnesses[room(path), room(other)].append(f"{path.relative_to(SOURCES)}:{line}: {name}")
+            if folder(path) != folder(other):
+                folders[folder(path)].add(folder(other))
+                witnesses[folder(path), folder(other)].append(f"{path.relative_to(SOURCES)}:{line}: {name}")
     lines = []
-    for members in components(rooms):
+    for members in components(folders):
         if shows_order:
             print(f"{target.name}: {' '.join(members)}")
         if len(members) > 1:
