@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fails when comments and documents have many phrases that are hard to read, or documents have long lines.
+"""Fails when comments and documents have many phrases that are hard to read, or documents have long lines or sentences.
 
 A hit of a pattern shows a text to review. A folder may have 0.5 hits for 100 lines of comments, and 1 for 100 lines of documents.
 Lists all hits in folders over their limit, or with --list all hits. Also fails when a test that Conformance/claims.tsv names is missing.
@@ -23,7 +23,11 @@ PATTERNS = {
 }
 COMPILED = {name: re.compile(pattern, re.I) for name, pattern in PATTERNS.items()}
 LIMITS = {"code": 0.5, "documents": 1.0}
-LONGEST_LINE = 160
+LONGEST_LINE = 100
+LONGEST_SENTENCE = 25
+NO_PROSE = re.compile(r"```.*?```|`[^`]*`|\]\([^)]*\)|<!--.*?-->", re.S)
+# The ends of paragraphs, list items, headings, table cells and sentences. A `:` or `;` also ends a sentence.
+SENTENCE_END = re.compile(r"(\n\s*\n|\n\s*(?:[-*]|\d+\.) |\n#+ |\||(?<=[.!?:;])[*)\"]*\s+)")
 CODE = (".swift", ".c", ".h", ".cpp", ".js", ".mjs", ".java", ".kt", ".dart", ".py", ".sh")
 BLOCKS = {".py": ('"""', '"""'), "": ("/*", "*/")}
 
@@ -35,6 +39,15 @@ def document_lines(lines):
             isCode = not isCode
         elif not isCode and line.strip():
             yield number, line.strip()
+
+
+def long_sentences(text):
+    """The first line and the text of each sentence that is too long. Code counts as one word, and link targets do not count."""
+    number = 1
+    for part in SENTENCE_END.split(NO_PROSE.sub(lambda cut: "code" * (cut[0][0] == "`") + "\n" * cut[0].count("\n"), text)):
+        if len(re.findall(r"\S*\w\S*", part)) > LONGEST_SENTENCE:
+            yield number, " ".join(part.split())
+        number += part.count("\n")
 
 
 def comment_lines(lines, suffix):
@@ -60,13 +73,16 @@ def groups():
         if not path.is_file() or not (name.endswith((*CODE, ".md")) or path.name == "Makefile") or name == "scripts/words.py":
             continue
         kind = "documents" if path.suffix == ".md" else "code"
-        lines = enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), 1)
+        content = path.read_text(encoding="utf-8", errors="replace")
+        lines = enumerate(content.splitlines(), 1)
         group = found.setdefault((kind, name.split("/")[0] if "/" in name else "."), {"lines": 0, "hits": [], "long": []})
         for number, text in document_lines(lines) if kind == "documents" else comment_lines(lines, path.suffix):
             group["lines"] += 1
             group["hits"] += [f"{name}:{number}: {what}: {text}" for what, pattern in COMPILED.items() for _ in pattern.findall(text)]
             if kind == "documents" and not text.startswith("|") and len(re.sub(r"\]\([^)]*\)", "]", text)) > LONGEST_LINE:
-                group["long"].append(f"{name}:{number}: a line has {len(text)} characters")
+                group["long"].append(f"{name}:{number}: a line has more than {LONGEST_LINE} characters: {text}")
+        if kind == "documents" and not name.startswith(("Benchmarks/results/", "Conformance/")):
+            group["long"] += [f"{name}:{number}: a sentence has more than {LONGEST_SENTENCE} words: {text}" for number, text in long_sentences(content)]
     return found
 
 

@@ -9,9 +9,9 @@ enum SettingReference {
             <!-- Generated from the table of settings by a test, with COUNTERSIGN_ACCEPT=1. -->
 
             Each setting comes from its flag, else its environment variable, else the file that `--config` (or
-            `COUNTERSIGN_CONFIG`) names, else its default. `countersign config print --origin` checks
-            them and shows the values in effect and where each comes from. An unknown key is an error that suggests the
-            closest one.
+            `COUNTERSIGN_CONFIG`) names, else its default. `countersign config print --origin` checks them and
+            shows the values in effect and their origins. An unknown key is an error that suggests the closest
+            one.
 
             The file is one JSON object with the settings' names as keys; a list may be an array of strings:
 
@@ -19,10 +19,10 @@ enum SettingReference {
             {"host": "0.0.0.0", "port": 443, "trusted-proxies": ["10.0.0.0/8"], "log-level": "warning"}
             ```
 
-            A time (`DURATION`) is a number in the unit of the setting's name, or has its own unit: `30s`, `10m`, `2h`, `7d`. A size
-            (`SIZE`) is a number of bytes, or has a unit: `500MB`, `1GiB`.
+            A time (`DURATION`) is a number in the unit of the setting's name, or has its own unit: `30s`,
+            `10m`, `2h`, `7d`. A size (`SIZE`) is a number of bytes, or has a unit: `500MB`, `1GiB`.
 
-            Secrets are never arguments: the flag, and the variable ending in `_FILE`, take the path of a file with the secret.
+            Secrets are never arguments: the flag and the variable ending in `_FILE` take a file's path.
 
             | Setting | Flag | Variable | Default | What it does |
             | --- | --- | --- | --- | --- |
