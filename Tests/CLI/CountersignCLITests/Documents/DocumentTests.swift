@@ -173,11 +173,14 @@ struct DocumentTests {
     }
 
     @Test func everyLinkBetweenDocumentsLeadsToAFile() throws {
-        let pages = try FileManager.default.subpathsOfDirectory(atPath: package.path + "/docs")
-            .filter { $0.hasSuffix(".md") && !$0.hasPrefix(".build") }.map { "docs/\($0)" }
+        let folders = ["docs", "Benchmarks", "Clients", "Conformance", "Examples", "Sources"]
+        let pages = try folders.flatMap { folder in
+            try FileManager.default.subpathsOfDirectory(atPath: package.path + "/" + folder)
+                .filter { $0.hasSuffix(".md") && !$0.contains(".build/") }.map { "\(folder)/\($0)" }
+        }
         for page in pages + ["README.md"] {
             let base = package.appendingPathComponent(page).deletingLastPathComponent()
-            for match in try document(page).matches(of: /\]\((?!https?:|#)([^)#]+)/) {
+            for match in try document(page).matches(of: /\]\((?!https?:|doc:|#)([^)#]+)/) {
                 let target = base.appendingPathComponent(String(match.1)).standardizedFileURL.path
                 #expect(FileManager.default.fileExists(atPath: target), "\(page): \(match.1)")
             }
@@ -192,9 +195,9 @@ struct DocumentTests {
         let manager = FileManager.default
         let sources = try [
             "SDK/Countersign", "SDK/CountersignCore", "SDK/CountersignDelivery", "SDK/CountersignTransport",
-        ].flatMap { room in
-            try manager.subpathsOfDirectory(atPath: package.appendingPathComponent("Sources/\(room)").path)
-                .filter { $0.hasSuffix(".swift") }.map { try document("Sources/\(room)/\($0)") }
+        ].flatMap { target in
+            try manager.subpathsOfDirectory(atPath: package.appendingPathComponent("Sources/\(target)").path)
+                .filter { $0.hasSuffix(".swift") }.map { try document("Sources/\(target)/\($0)") }
         }.joined()
         var count = 0
         for row in rows {
