@@ -71,6 +71,21 @@ struct DevSessionTests {
         #expect(Set(writeKeys).count == 1)
     }
 
+    @Test func theFirstEventOfTheStartPageNeedsItsToken() async throws {
+        let session = try await start()
+        let page = try String(contentsOfFile: Package.folder.path + "/docs/start.md", encoding: .utf8)
+        let block = page.components(separatedBy: "```console\n").last?.components(separatedBy: "```\n").first
+        let script = try #require(block).replacing("$ ", with: "")
+            .replacing("wk_…", with: session.folder.writeKey)
+            .replacing("http://127.0.0.1:8000", with: session.backendURL)
+            .replacing("http://127.0.0.1:8787", with: session.gatewayURL)
+        let unsigned = script.replacing(#" -H "Authorization: Bearer $TOKEN""#, with: "")
+        let output = try await Shell(folder: parent.path).run(script + unsigned).output
+        #expect(output.contains(#""accepted":1"#))
+        #expect(output.contains(#"{"success":false,"code":"MISSING_TOKEN","#))
+        session.stop()
+    }
+
     @Test func onlyTheDashboardLinkSignsIn() async throws {
         let session = try await start()
         let link = try #require(URL(string: session.dashboardURL)?.path)
