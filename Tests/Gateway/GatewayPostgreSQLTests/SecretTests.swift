@@ -118,6 +118,25 @@ extension PostgreSQLTests {
             }
         }
 
+        @Test func theDocumentedSQLDeletesAllSecretsSoThatAnotherTokenKeyIsAccepted() throws {
+            try TestDatabase.use { database in
+                let (folder, other) = (try TestFolder(), try TestFolder())
+                let apps = try folder.storage(database).openControl(as: .account)
+                try fill(apps)
+                _ = try apps.pseudonymKey()
+                _ = try folder.storage(database).openSecrets().signer(at: 1)
+                let path = "../../../../docs/operating/several-gateways.md"
+                let page = URL(fileURLWithPath: #filePath).appendingPathComponent(path).standardizedFileURL
+                let block = try String(contentsOf: page, encoding: .utf8).split(separator: "```sql\n").last
+                let connection = try database.connect()
+                try connection.execute(String(try #require(block?.split(separator: "```\n").first)))
+                for table in SecretColumn.all.map(\.table) + ["refresh_key", "signing_key"] {
+                    #expect(try connection.first("SELECT 1 FROM \(table)") { _ in true } == nil, "\(table)")
+                }
+                _ = try other.storage(database).openSecrets().signer(at: 1)
+            }
+        }
+
         @Test func copyingSealsSecretsAndCopyingBackOpensThem() throws {
             try TestDatabase.use { database in
                 let (folder, back, keys) = (try TestFolder(), try TestFolder(), try TestFolder())
