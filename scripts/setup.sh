@@ -126,9 +126,10 @@ if [ -n "$missing_apt" ]; then
             as_root="sudo"
         fi
         printf 'setup: installing%s\n' "$missing_apt" >&2
-        $as_root env DEBIAN_FRONTEND=noninteractive apt-get update -qq
+        # apt-get fails while another one runs, and checks run this script in parallel.
+        $as_root flock -o "$0" env DEBIAN_FRONTEND=noninteractive apt-get update -qq
         # shellcheck disable=SC2086 # a list of packages
-        $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing_apt
+        $as_root flock -o "$0" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing_apt
         ;;
     esac
 fi

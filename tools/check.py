@@ -30,7 +30,8 @@ CHECKS = {
     # TMPDIR changes after `swift build`, because SwiftPM's lock is in TMPDIR.
     "browser": "swift build --product countersign-cli && { [ ! -w /dev/shm ] || export TMPDIR=/dev/shm; } && " + TOOL + "browser",
     "web": "scripts/web.sh",
-    "docs": "scripts/docs.sh && " + TOOL + "site",
+    "web-chromium": PROGRAM + "web",
+    "docs": "scripts/setup.sh web && scripts/docs.sh && " + TOOL + "site",
     "packages": "scripts/packages-check.sh",
     "apple": "scripts/apple-check.sh ios15.0",
     "apple-macos": "scripts/apple-check.sh macosx13.0",
