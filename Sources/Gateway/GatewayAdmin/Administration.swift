@@ -60,7 +60,7 @@ package final class Administration: Sendable {
                             log.note(.error, "alert's attempt not kept", [("detail", error.reason)])
                         }
                     }, completion: completion)
-            }, log: log)
+            }, freeSlots: { alerts.freeSlots }, log: log)
         let isSecure = configuration.tls != nil || configuration.publicURL?.hasPrefix("https:") == true
         let signIn = SignInRoutes(
             isSecure: isSecure, passwordCost: configuration.passwordCost, cluster: storage.cluster)

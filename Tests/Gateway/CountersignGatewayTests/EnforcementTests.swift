@@ -33,6 +33,7 @@ struct EnforcementTests {
         let askedSince = Lock<Int64>(0)
         let sent = Lock<[Alert]>([])
         let outcome = Lock(WebhookOutcome.delivered)
+        let freeSlots = Lock(64)
         let changes = Lock(0)
 
         init(_ place: TestStorage, at milliseconds: Int64, watched: AppDirectory? = nil) throws {
@@ -50,7 +51,7 @@ struct EnforcementTests {
                 send: { [sent, outcome] alert, completion in
                     sent.withLock { $0.append(alert) }
                     completion(outcome.withLock { $0 })
-                }, log: GatewayLog(level: .off))
+                }, freeSlots: { [freeSlots] in freeSlots.withLock { $0 } }, log: GatewayLog(level: .off))
         }
 
         func look(after milliseconds: Int64 = 0) {
@@ -331,6 +332,16 @@ struct EnforcementTests {
         bench.see(users: 1_000, lost: 1_000)
         bench.look(after: 1_000)
         #expect(bench.changes.withLock { $0 } == 0 && bench.sent.withLock { $0.isEmpty })
+    }
+
+    @Test func alertsThatTheSenderHasNoSlotForWaitWithoutAnAttempt() throws {
+        let bench = try bench(EnforcementPlan(), sendsAlerts: true)
+        for _ in 0..<3 { _ = try bench.directory.alerts.queue(["type": "test"], of: "shop", at: start) }
+        for (slots, sent) in [(0, 0), (2, 2), (0, 2), (2, 3)] {
+            bench.freeSlots.withLock { $0 = slots }
+            bench.look(after: 1_000)
+            #expect(bench.sent.withLock { $0.map(\.attempt) } == Array(repeating: 1, count: sent))
+        }
     }
 
     @Test func anAlertIsRetriedUntilAcceptedAlsoAfterARestart() throws {

@@ -57,14 +57,6 @@ struct AppSettingTests {
         #expect(entries.map { $0.after != nil } == [false, true])
     }
 
-    @Test func dueAlertsBeyondTheSendersLimitWaitWithoutAnAttempt() throws {
-        _ = try apps.setAlertWebhook(url: "https://alerts.example/in", secret: nil, for: "shop")
-        let ids = try (0..<65).compactMap { _ in try apps.alerts.queue(["type": "test"], of: "shop", at: 0) }
-        let taken = try apps.alerts.takeDue(at: 0) + apps.alerts.takeDue(at: 0)
-        #expect(taken.count == 65 && taken[64].id == ids.max())
-        #expect(taken.allSatisfy { $0.attempt == 1 })
-    }
-
     @Test func omittedMembersGetDefaults() {
         var rules = AppRules()
         rules.origins = ["https://shop.example"]

@@ -37,6 +37,7 @@ final class EnforcementWatch: Sendable {
     private let gateways: @Sendable () -> Int
     private let sendsAlerts: @Sendable () -> Bool
     private let send: Send
+    private let freeSlots: @Sendable () -> Int
     private let log: GatewayLog
     private let now: @Sendable () -> Date
     private let queue = DispatchQueue(label: "enforcement")
@@ -44,14 +45,15 @@ final class EnforcementWatch: Sendable {
 
     /// `directory` must have its own database connection; otherwise changes go unnoticed. `recent` counts the requests
     /// of all gateways, `known` only the users of this gateway. `sendsAlerts` is false while another gateway sends
-    /// alerts. Any gateway may make a scheduled switch, because each switch is decided in its own transaction.
+    /// alerts. `freeSlots` is the number of alerts that `send` accepts now. Any gateway may make a scheduled switch,
+    /// because each switch is decided in its own transaction.
     init(
         directory: AppDirectory, now: @escaping @Sendable () -> Date,
         recent: @escaping @Sendable (String, Int64) -> Recent,
         known: @escaping @Sendable (String, Int64) -> KnownTokens.Sum,
         changed: @escaping @Sendable () -> Void, gateways: @escaping @Sendable () -> Int = { 1 },
         sendsAlerts: @escaping @Sendable () -> Bool = { true },
-        send: @escaping Send, log: GatewayLog
+        send: @escaping Send, freeSlots: @escaping @Sendable () -> Int, log: GatewayLog
     ) {
         self.directory = directory
         self.now = now
@@ -61,6 +63,7 @@ final class EnforcementWatch: Sendable {
         self.gateways = gateways
         self.sendsAlerts = sendsAlerts
         self.send = send
+        self.freeSlots = freeSlots
         self.log = log
         ticker = Ticker(queue: queue, everySeconds: 1)
     }
@@ -79,7 +82,7 @@ final class EnforcementWatch: Sendable {
         do throws(GatewayError) {
             try applyPlans(at: milliseconds)
             for id in unremoved.withLock({ $0 }) { try remove(id) }
-            for alert in try directory.alerts.takeDue(at: milliseconds) {
+            for alert in try directory.alerts.takeDue(at: milliseconds, limit: freeSlots()) {
                 send(alert) { [weak self] outcome in self?.end(alert, outcome) }
             }
         } catch {

@@ -24,6 +24,9 @@ package final class WebhookSender: Sendable {
         queue.maxConcurrentOperationCount = 4
     }
 
+    /// The number of deliveries that may start now.
+    package var freeSlots: Int { Self.maximumRunning - running.withLock { $0 } }
+
     package func waitUntilIdle() {
         busy.wait()
     }

@@ -49,11 +49,10 @@ package struct AlertStore: ControlStore {
 
     private static let isDue = "(next_ms <= ?1 OR next_ms > ?2)"
 
-    /// More would be rejected by the sender, and an attempt of each would be lost.
-    private static let mostTaken = 64
-
-    /// Returns at most 64 alerts that are due, and schedules the next attempt of each.
-    package func takeDue(at milliseconds: Int64) throws(GatewayError) -> [Alert] {
+    /// Returns at most `limit` alerts that are due, and schedules the next attempt of each.
+    package func takeDue(
+        at milliseconds: Int64, limit: Int = .max
+    ) throws(GatewayError) -> [Alert] {
         let times: [SQLValue] = [
             .integer(milliseconds),
             .integer(DueTime.last(at: milliseconds, within: Alert.pauses.max() ?? 0)),
@@ -73,7 +72,7 @@ package struct AlertStore: ControlStore {
                         webhook: webhook)
                 }
             }
-            let due = Array(all.compactMap(\.self).prefix(Self.mostTaken))
+            let due = Array(all.compactMap(\.self).prefix(limit))
             for alert in due {
                 try connection.run(
                     "UPDATE alert SET attempts = ?1, next_ms = ?2 WHERE id = ?3",
