@@ -8,7 +8,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = "docs/internals/concurrency.md"
 CREATES = re.compile(
-    r"^(?!\s*//).*(@unchecked Sendable|\bDispatchQueue\(|\bOperationQueue\(|\bThread \{|\bdetachNewThread|\bDispatchQueue\.global\()"
+    r"^(?!\s*//).*(@unchecked Sendable|\bDispatchQueue(\.global)?\(|\bOperationQueue\(|\bThread \{|\bdetachNewThread)"
     r"|^(package |public |private |final )*actor [A-Z]", re.MULTILINE)
 
 found = {path.stem for path in (ROOT / "Sources").rglob("*.swift") if CREATES.search(path.read_text())}
