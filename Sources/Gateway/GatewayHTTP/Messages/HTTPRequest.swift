@@ -27,7 +27,7 @@ package final class HTTPRequest {
     /// Whether to abort when the client half-closes the connection.
     package var endsWithPeer = false
 
-    /// Whether to decompress the body. An empty body is accepted, although it is no gzip stream.
+    /// Whether to decompress the body. An empty body is accepted, although it is not a gzip stream.
     var isCompressed: Bool { isGzip && !body.isEmpty }
 
     /// Whether the method is safe (RFC 9110, section 9.2.1).

@@ -23,7 +23,7 @@ package struct OutboundRequest {
     let maximumBytes: Int
     /// Whether a long response is truncated, for callers that only need the status.
     let cutsLongAnswers: Bool
-    /// Called at least about once a second. True cancels the request.
+    /// Called about once a second or more often. True cancels the request.
     let isCancelled: @Sendable () -> Bool
 
     package init(

@@ -65,7 +65,7 @@ struct HeadParser {
         expectsContinue = false
     }
 
-    /// Before a rejection: whether bytes other than one empty line were received.
+    /// Whether bytes other than one empty line were received. May be false after a rejection.
     var hasBegun: Bool { scanned > lineStart || hasRequestLine }
     var hasRequestLine: Bool { !methodRange.isEmpty }
     var isOld: Bool { isHTTP10 }

@@ -23,7 +23,7 @@ package struct FailureSample: Sendable {
     /// The decoded header and claims as JSON; nil if unreadable.
     package var header: String?
     package var claims: String?
-    /// Up to the last dot; empty if not a JWS or above 8 KiB.
+    /// The token up to its last dot; empty if not a JWS or above 8 KiB.
     package var tokenWithoutSignature: String
 
     package init(

@@ -1,4 +1,4 @@
-/* Native methods of dev.countersign.Native. Texts but the version are byte arrays: JNI's strings are modified UTF-8. */
+/* Native methods of dev.countersign.Native. Except for the version, texts are byte arrays: JNI's strings are modified UTF-8. */
 #include <countersign.h>
 #include <jni.h>
 #include <pthread.h>

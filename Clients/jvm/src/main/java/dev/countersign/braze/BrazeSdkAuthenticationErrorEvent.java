@@ -20,7 +20,7 @@ public final class BrazeSdkAuthenticationErrorEvent {
         return failure.getReason();
     }
 
-    /** The user whose token failed; null without one. */
+    /** The user whose token failed; null without a user. */
     public String getUserId() {
         return failure.getUserId();
     }
