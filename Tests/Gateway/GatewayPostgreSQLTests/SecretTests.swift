@@ -123,8 +123,8 @@ extension PostgreSQLTests {
                 let (folder, other) = (try TestFolder(), try TestFolder())
                 let apps = try folder.storage(database).openControl(as: .account)
                 try fill(apps)
-                _ = try apps.pseudonymKey()
-                _ = try folder.storage(database).openSecrets().signer(at: 1)
+                let secrets = try folder.storage(database).openSecrets()
+                _ = try (apps.pseudonymKey(), secrets.refreshKey(), secrets.signer(at: 1))
                 let path = "../../../../docs/operating/several-gateways.md"
                 let page = URL(fileURLWithPath: #filePath).appendingPathComponent(path).standardizedFileURL
                 let block = try String(contentsOf: page, encoding: .utf8).split(separator: "```sql\n").last
