@@ -109,12 +109,14 @@ struct FirstUnlockTests {
         let pipeline = try makePipeline(bench, isOpen)
         let event = Event(.track, name: "event", payload: [:], dialect: bench.dialect)
         pipeline.recorder.record(event)
-        let recorded = Handshake()
+        let (begun, recorded) = (Handshake(), Handshake())
         Thread {
+            begun.signal()
             pipeline.setEnabled(true)
             pipeline.recorder.record(event)
             recorded.signal()
         }.start()
+        await begun.wait()
         let instant = await bench.clock.waitForSleeper()
         isOpen.withLock { $0 = true }
         bench.clock.advance(to: instant)
