@@ -85,7 +85,7 @@ struct DocumentTests {
         #expect(result.status == 0, "\(result.talk)")
     }
 
-    /// Pages with commands for an app `shop` with a key, `private.pem` and a running gateway.
+    /// Pages with commands for an app `shop` with a key, `private.pem`, `WRITE_KEY`, `TOKEN` and a running gateway.
     @Test(arguments: [
         "docs/guides/identity-providers.md", "docs/guides/roll-out-enforcement.md",
         "docs/guides/rotate-keys.md", "docs/guides/sign-tokens.md", "docs/guides/web.md",
@@ -184,7 +184,7 @@ struct DocumentTests {
             try FileManager.default.subpathsOfDirectory(atPath: package.path + "/" + folder)
                 .filter { $0.hasSuffix(".md") && !$0.contains(".build/") }.map { "\(folder)/\($0)" }
         }
-        for page in pages + ["README.md"] {
+        for page in pages + ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"] {
             let base = package.appendingPathComponent(page).deletingLastPathComponent()
             for match in try document(page).matches(of: /\]\((?!https?:|doc:|#)([^)#]+)/) {
                 let target = base.appendingPathComponent(String(match.1)).standardizedFileURL.path
