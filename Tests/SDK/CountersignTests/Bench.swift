@@ -45,7 +45,7 @@ struct Bench {
         return client
     }
 
-    /// A client of the user `ada`, whose first event was delivered.
+    /// Opens a client, identifies the user `ada`, and delivers that event.
     static func signedIn() async throws -> (bench: Bench, client: CountersignClient) {
         let (bench, client) = try open()
         client.identify(userID: "ada", token: "a.a.a")

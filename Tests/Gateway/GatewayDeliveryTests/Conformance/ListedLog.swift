@@ -14,7 +14,7 @@ final class ListedLog: EventLog {
         var floor: Int64 = 0
         /// The floor after the next read; nil leaves it.
         var nextFloor: Int64?
-        /// Sequence numbers of events that reads omit, such as those of a deleted user.
+        /// The sequence numbers of events deleted with their users.
         var leftOut: Set<Int64> = []
     }
 
