@@ -50,9 +50,7 @@ package struct AlertStore: ControlStore {
     private static let isDue = "(next_ms <= ?1 OR next_ms > ?2)"
 
     /// Returns at most `limit` alerts that are due, and schedules the next attempt of each.
-    package func takeDue(
-        at milliseconds: Int64, limit: Int = .max
-    ) throws(GatewayError) -> [Alert] {
+    package func takeDue(at milliseconds: Int64, limit: Int = .max) throws(GatewayError) -> [Alert] {
         let times: [SQLValue] = [
             .integer(milliseconds),
             .integer(DueTime.last(at: milliseconds, within: Alert.pauses.max() ?? 0)),
