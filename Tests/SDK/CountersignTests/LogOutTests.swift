@@ -169,7 +169,7 @@ struct LogOutTests {
         await client.close()
         #expect(try token(bench) == nil)
         let content = FileManager.default.contents(atPath: file(bench).path) ?? Data()
-        #expect(String(decoding: content, as: UTF8.self).contains("ada") == false)
+        #expect(String(decoding: content, as: UTF8.self).contains(#""ada""#) == false)
         let directory = bench.configuration.instanceDirectory
         #expect(StoredUser(directory: directory, writeKey: "wk_test").file.content == .missing)
     }
@@ -236,7 +236,7 @@ struct LogOutTests {
         one.setUser("ada", token: "a.a.a")
         one.track("hers")
         #expect(await one.logOut().isComplete)
-        #expect(try String(contentsOf: file(bench), encoding: .utf8).contains("ada"))
+        #expect(try String(contentsOf: file(bench), encoding: .utf8).contains(#""ada""#))
         await two.close()
     }
 

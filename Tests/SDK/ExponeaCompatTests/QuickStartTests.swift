@@ -202,7 +202,7 @@ struct QuickStartTests {
         await stopped.wait()
         try await flush(exponea)
         #expect(events.contains("after"))
-        #expect(!server.requests.contains { String(decoding: $0.body, as: UTF8.self).contains("ada") })
+        #expect(!server.requests.contains { String(decoding: $0.body, as: UTF8.self).contains(#""ada""#) })
         await exponea.close()
     }
 }

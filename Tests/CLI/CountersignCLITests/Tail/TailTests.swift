@@ -144,7 +144,7 @@ struct TailTests {
         defer { running.cancel() }
         try await io.talkText.wait { $0.contains("Connected to") }
         #expect(io.output.contains(" not_judged ") && io.output.contains(" bob"), "\(io.output)")
-        #expect(!io.output.contains("ada"))
+        #expect(!io.output.contains(" ada"))
         #expect(io.talk.components(separatedBy: "VERDICT").count == 2, "\(io.talk)")
         running.cancel()
         await #expect(throws: (any Error).self) { try await running.value }

@@ -173,8 +173,8 @@ struct CustomerTests {
         // The audit log stores the pseudonym, so it does not reveal the deleted user's id.
         let entry = try #require(try bench.apps.auditLog.entries(limit: 1).first)
         #expect(try bench.apps.auditLog.entries(limit: 100).count == entries + 1)
-        #expect(entry.action == "customer.delete" && entry.appID == "shop" && !entry.target.contains("ada"))
-        #expect(entry.target.hasPrefix("u-"))
+        #expect(entry.action == "customer.delete" && entry.appID == "shop")
+        #expect(entry.target.hasPrefix("u-") && entry.target != "u-ada")
         #expect(try bench.ask("DELETE", "apps/shop/customers/ada", nil, writer).status == 404)
         #expect(try bench.ask("GET", "apps/shop/customers/ada", nil, writer).status == 404)
         #expect(try bench.ask("GET", "apps/shop/customers/bob", nil, writer).status == 200)
