@@ -1,3 +1,5 @@
+import { isCount } from './memory-store.js';
+
 /**
  * @typedef {import('./types.js').Problem} Problem
  * @typedef {import('./types.js').Verdict} Verdict
@@ -28,10 +30,10 @@ export function read(response, count, token) {
   const meaning = meaningOf(response, body, count);
   const date = instant(response.header('Date'));
   const text = response.header('Retry-After');
-  const seconds = text ? Number(text) : NaN;
+  const seconds = Number(text || NaN);
   const until = instant(text);
   const relative = seconds >= 0 && seconds < Infinity ? seconds
-    : until !== null && date !== null ? Math.max(0, (until - date) / 1000) : null;
+    : until && date ? Math.max(0, (until - date) / 1000) : null;
   // The Date of a proxy's own response is the time of the proxy's clock.
   const isOwn = meaning.kind === 'accepted' || meaning.kind === 'token';
   const own = Number(body.auth_error?.server_time_ms);
@@ -50,15 +52,16 @@ function meaningOf(response, body, count) {
   // The server has a result for each event. The search for a bad event would only repeat these results.
   const results = status === 400 && (body.rejected ?? body.errors)?.length === count && accepted(body, count);
   if (results) return results;
-  if (status >= 200 && status < 300) {
+  if (status < 300) {
     // Events are removed from the queue only if the response has the counts of a gateway.
     return (body.success === true && accepted(body, count)) || unexpected(response);
   }
-  if (later.includes(status)) return { kind: 'tryLater', problem };
   if (status === 413) return { kind: 'tooLarge' };
-  if (settings.includes(status) || (status >= 300 && status < 400)) return { kind: 'configuration', problem };
-  if (status >= 400 && status < 500) return { kind: 'refused', problem };
-  return { kind: status === 500 ? 'serverFault' : 'tryLater', problem };
+  const kind = /^user_(blocked|rate_)/.test(problem.code) ? 'user'
+    : settings.includes(status) || status < 400 ? 'configuration'
+    : status === 500 ? 'serverFault'
+    : status > 500 || later.includes(status) ? 'tryLater' : 'refused';
+  return { kind, problem };
 }
 
 /**
@@ -67,7 +70,6 @@ function meaningOf(response, body, count) {
  */
 function accepted(body, count) {
   const { accepted, duplicates = 0, rejected = [] } = body;
-  const isCount = (/** @type {any} */ n) => Number.isInteger(n) && n >= 0;
   if (!isCount(accepted) || !isCount(duplicates) || !Array.isArray(rejected)) return null;
   if (accepted + duplicates + rejected.length !== count) return null;
   /** @type {Map<number, Problem>} */
@@ -81,7 +83,7 @@ function accepted(body, count) {
 
 /** @param {TransportResponse} response @returns {Meaning} */
 function unexpected(response) {
-  if (/html/i.test(response.header('Content-Type') ?? '') || response.body.trimStart().startsWith('<')) {
+  if (/html/i.test(response.header('Content-Type') ?? '') || /^\s*</.test(response.body)) {
     return { kind: 'tryLater', problem: { code: 'page', reason: '' } };
   }
   return { kind: 'serverFault', problem: { code: 'not_understood', reason: '' } };
@@ -101,6 +103,5 @@ function verdictOf(error) {
  * @param {string | null} text
  */
 function instant(text) {
-  const value = /GMT$/.test(text ?? '') ? Date.parse(/** @type {string} */ (text)) : NaN;
-  return Number.isNaN(value) ? null : value;
+  return (text?.endsWith('GMT') && Date.parse(text)) || null;
 }

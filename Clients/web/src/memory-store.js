@@ -91,7 +91,7 @@ export function add(counts, changes) {
 }
 
 /** @param {any} value */
-const isCount = (value) => value >= 0 && Number.isSafeInteger(value);
+export const isCount = (value) => value >= 0 && Number.isSafeInteger(value);
 
 /**
  * Replaces counts that are negative or not safe integers by 0.

@@ -201,7 +201,7 @@ export class Sender {
   flush(patience = null) {
     this.#resume();
     const before = this.#round?.patience;
-    this.#begin(true, this.backoffs.awaitTokens ? patience ?? before : before);
+    this.#begin(true, (this.backoffs.awaitTokens && patience) || before);
   }
 
   /** Resumes paused users and resets failure counts for a new session. */
@@ -260,10 +260,9 @@ export class Sender {
   claimed(events, now) {
     // Without other events, no accepted request can show that the server works. Retry a suspect that is due.
     const suspect = this.#poisonEvents.suspects.find((one) => this.#canTry(one.event) && one.retryAt <= now);
-    const claimed = events.length || !suspect ? events : [suspect.event];
     const round = this.#round;
-    if (claimed.length) {
-      this.#current = batch(claimed);
+    if (events.length || suspect) {
+      this.#current = batch(events.length || !suspect ? events : [suspect.event]);
     } else if (round && !round.ending && !round.isStale) {
       if (round.isFlush && this.backoffs.awaitTokens) round.isAsking = true;
       else this.#end(this.#poisonEvents.suspects.length ? 'interrupted' : 'drained');
@@ -360,10 +359,14 @@ export class Sender {
       case 'configuration':
         this.#stop(meaning.problem, retryAfter, now, fraction);
         return { batch: result(current, 'configuration_problem', meaning.problem.code) };
+      case 'user':
+        this.backoffs.backoff(current.user).park(meaning.problem, false, retryAfter, now, fraction);
+        this.#setAside(meaning.problem);
+        break;
       case 'tryLater':
         this.#backOff(meaning.problem, retryAfter, now, fraction);
-        return { batch: result(current, 'retry_later', meaning.problem.code) };
     }
+    return { batch: result(current, 'retry_later', meaning.problem.code) };
   }
 
   /**
@@ -375,9 +378,7 @@ export class Sender {
   #narrowLater(current, cause, problem, serverDelay, now, fraction) {
     const consequence = this.#narrow(current, cause, problem, now, fraction);
     if (!this.#pendingOutcomes && (cause === 'serverFault' || serverDelay !== null)) {
-      const stoppedUntil = this.retryAt ?? now;
       this.#backOff(problem, serverDelay, now, fraction);
-      this.retryAt = Math.max(stoppedUntil, this.retryAt ?? now);
     }
     return consequence;
   }
@@ -385,7 +386,7 @@ export class Sender {
   /** @param {Problem} problem @param {number | null} serverDelay @param {number} now @param {number} fraction */
   #backOff(problem, serverDelay, now, fraction) {
     this.#failures += 1;
-    this.retryAt = now + delay(network, this.#failures, fraction, serverDelay);
+    this.retryAt = Math.max(this.retryAt ?? 0, now + delay(network, this.#failures, fraction, serverDelay));
     this.lastProblem = problem;
     this.#current = null;
     this.#end('interrupted');

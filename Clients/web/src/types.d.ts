@@ -96,7 +96,7 @@ export interface FlushBatch {
 export interface FlushResult {
   batches: FlushBatch[];
   /**
-   * `drained`, `parked` (the remaining events wait for their users' tokens), `interrupted`,
+   * `drained`, `parked` (the remaining events are of users in `Snapshot.parked`), `interrupted`,
    * `configuration_problem`, `waiting_for_token_provider` or `closed`.
    */
   ending: string;
@@ -123,7 +123,7 @@ export interface Snapshot extends Counts {
   unsaved: number;
   /** Events that were never stored: the client was closed or wiped, or too many waited for the storage. */
   dropped: number;
-  /** Users whose events wait for a token. */
+  /** Users whose events wait for a token or for the end of a restriction. */
   parked: { userId: string | null; reason: string; failures: number; isPaused: boolean; nextAttemptIn: number | null }[];
   /** The configuration problem that stops sending, except for rare retries and flushes; null without one. */
   configurationProblem: string | null;
@@ -183,7 +183,7 @@ export type Meaning =
   | { kind: 'accepted'; duplicates: number; rejected: Map<number, Problem>; warning: Verdict | null }
   | { kind: 'token'; verdict: Verdict }
   | { kind: 'tooLarge' }
-  | { kind: 'refused' | 'serverFault' | 'configuration' | 'tryLater'; problem: Problem };
+  | { kind: 'refused' | 'serverFault' | 'configuration' | 'tryLater' | 'user'; problem: Problem };
 
 export interface Answer {
   meaning: Meaning;

@@ -19,7 +19,7 @@ class UserBackoff {
   refused = null;
   /** Whether the rejected token may be sent again if there is no other. */
   mayResend = false;
-  /** Rejected tokens in a row. */
+  /** Rejected tokens or requests in a row. */
   failures = 0;
   /** Consecutive failures of the token provider, and rejections of the old token that was sent instead. */
   providerFailures = 0;
@@ -78,7 +78,7 @@ class UserBackoff {
 const interval = 60;
 const burst = 5 * interval;
 
-/** Back-off states of users with token problems, and the newest token generation of each user. */
+/** Back-off states of users with token problems or restrictions, and the newest token generation of each user. */
 export class UserBackoffs {
   /** @type {Map<string, UserBackoff>} */
   all = new Map();

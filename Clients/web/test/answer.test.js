@@ -21,6 +21,8 @@ for (const [name, status, body, kind] of [
   ['an unknown write key', 401, { code: 'invalid_write_key' }, 'configuration'],
   ['too large', 413, {}, 'tooLarge'],
   ['rate limited', 429, {}, 'tryLater'],
+  ['a blocked user', 403, { code: 'user_blocked' }, 'user'],
+  ['a rate-limited user', 429, { code: 'user_rate_limited' }, 'user'],
   ['a bad request', 400, {}, 'refused'],
   ['all events rejected', 400, { accepted: 0, rejected: [{ index: 0, code: 'a' }, { index: 1, code: 'b' }] }, 'accepted'],
   ['a redirection', 302, {}, 'configuration'],

@@ -221,7 +221,7 @@ class Handle:
         return self._call(method, **arguments).result(timeout)
 
     def snapshot(self) -> dict[str, JSON]:
-        """Event counts (``queued``, ``sent``…), and the users whose events wait for a token (``parked``)."""
+        """Event counts (``queued``, ``sent``…), and the users whose events wait (``parked``)."""
         found: dict[str, JSON] = self._wait("snapshot")
         return found
 

@@ -137,10 +137,10 @@ typedef void (*countersign_provider)(void *context, uint64_t number, const char 
  *   flush        {}                                     sends events. value: {"delivered", "queued", "ending",
  *                                                       "batches": [{"userId", "events", "delivered", "outcome",
  *                                                       "code"}]}. "ending" is drained when all events were sent,
- *                                                       parked when events wait for a token, interrupted when the
+ *                                                       parked when some users' events wait, interrupted when the
  *                                                       server or the network failed; FlushResult.Ending has all
  *   snapshot     {}                                     value: the state of events ("queued", "sent", "quarantined",
- *                                                       ...), and the users waiting for a token ("parked")
+ *                                                       ...), and the users whose events wait ("parked")
  *   startSession, endSession, enterBackground, enterForeground  {}
  *   quarantinedEvents          {}   value: [{"messageId", "userId", "code", "reason", "date", "body"}]
  *   requeueQuarantinedEvents, deleteQuarantinedEvents  {}       value: the number of events

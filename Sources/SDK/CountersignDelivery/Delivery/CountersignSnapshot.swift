@@ -6,13 +6,13 @@ public import Foundation
 /// equals `queued` + `sent` + `quarantined` + `evictedByCount` + `evictedByBytes` + `evictedByAge` + `wiped` +
 /// `unreadable` - `requeued`.
 public struct CountersignSnapshot: Sendable, Hashable {
-    /// A user whose events wait for a token.
+    /// A user whose events wait for a token, or whom the operator of the server has blocked or limited.
     public struct Parked: Sendable, Hashable {
         /// The user; nil for events without a user.
         public let userID: String?
-        /// The reason, such as `EXPIRED`, `provider_timed_out` or `logged_out`.
+        /// The reason, such as `EXPIRED`, `provider_timed_out`, `logged_out` or `user_blocked`.
         public let reason: String
-        /// Consecutive rejections of the user's tokens. Failures of a token provider do not count.
+        /// Consecutive rejections of the user's tokens or requests. Failures of a token provider do not count.
         public let failures: Int
         /// True if the events wait until a new token, a new session or `flush()`.
         public let isPaused: Bool
@@ -54,7 +54,7 @@ public struct CountersignSnapshot: Sendable, Hashable {
     public var unreadable = 0
     /// Damaged files that were moved aside.
     public var damagedFiles = 0
-    /// Users whose events wait for a token.
+    /// Users whose events wait for a token or for the end of a restriction.
     public var parked: [Parked] = []
     /// The reason why the settings must change before anything can be sent; nil without such a problem.
     public var configurationProblem: String?

@@ -125,6 +125,15 @@ extension Sender {
         case .tryLater(let problem):
             backOff(problem, serverDelay: answer.retryAfter, now: now, fraction: fraction)
             return Consequence(batch: current.result(.retryLater, problem.code))
+        case .userRestricted(let problem):
+            let settings = settings
+            users.change(current.user) {
+                $0.park(
+                    problem, retry: settings.authenticationRetry, pauses: false, serverDelay: answer.retryAfter,
+                    now: now, fraction: fraction)
+            }
+            setAside(problem)
+            return Consequence(batch: current.result(.retryLater, problem.code))
         }
     }
 
