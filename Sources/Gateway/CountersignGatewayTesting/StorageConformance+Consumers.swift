@@ -158,7 +158,7 @@ extension StorageConformance {
             try consumers.find(id).partitions[0].committed == second.events[1].sequence, "the position moves")
         try expect(try leased(consumers, id) == nil, "the rest stays leased")
         try expect(
-            try code { try consumers.acknowledge(second.id, of: id, through: second.reached + 1) }
+            try code { try consumers.acknowledge(second.id, of: id, through: second.scannedThrough + 1) }
                 == .notInLease,
             "an event after the lease cannot be acknowledged")
 
@@ -171,9 +171,9 @@ extension StorageConformance {
         try expect(
             try code { try consumers.acknowledge(second.id, of: id, through: nil) } == .leaseExpired,
             "an expired lease cannot be acknowledged after a new lease")
-        let reached = try consumers.acknowledge(third.id, of: id, through: nil)
+        let position = try consumers.acknowledge(third.id, of: id, through: nil)
         try expect(
-            try consumers.acknowledge(third.id, of: id, through: nil) == reached, "a repetition is harmless")
+            try consumers.acknowledge(third.id, of: id, through: nil) == position, "a repetition is harmless")
         try expect(try leased(consumers, id) == nil, "all events are acknowledged")
         try expect(
             try code {

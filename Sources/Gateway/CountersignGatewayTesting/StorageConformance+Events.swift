@@ -217,7 +217,7 @@ extension StorageConformance {
             var query = EventQuery(appID: "shop")
             query.userID = user
             query.type = "identify"
-            query.mostLooked = 300
+            query.maximumScanned = 300
             let first = try storage.log.newest(query, before: nil, limit: 3)
             try expect(first.events.map(\.messageID) == ["rare-2"], "a page ends at the scan limit")
             let next = try unwrap(first.next, "the page has a next position")
@@ -228,7 +228,7 @@ extension StorageConformance {
             let oldest = try storage.log.follow(query, after: found.sequence, limit: 3)
             try expect(oldest.events.isEmpty && oldest.hasMore, "a page may be empty although events follow")
             let rest = try storage.log.follow(
-                query, after: oldest.reached, limit: 3)
+                query, after: oldest.scannedThrough, limit: 3)
             try expect(rest.events.map(\.messageID) == ["rare-2"], "the next page has the remaining event")
         }
     }
@@ -246,7 +246,7 @@ extension StorageConformance {
         var range = try storage.log.follow(query, after: 0, limit: 3)
         read += range.events
         while range.hasMore {
-            range = try storage.log.follow(query, after: range.reached, limit: 3)
+            range = try storage.log.follow(query, after: range.scannedThrough, limit: 3)
             read += range.events
         }
         try expect(read.map(\.messageID) == wanted, "the oldest event comes first")

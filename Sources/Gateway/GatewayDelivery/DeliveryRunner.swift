@@ -310,8 +310,8 @@ package final class DeliveryRunner: Sendable {
         let positions = try events.positions()
         if let through {
             page.events.removeAll { $0.sequence > through }
-            page.hasMore = page.hasMore && page.reached < through
-            page.reached = min(page.reached, through)
+            page.hasMore = page.hasMore && page.scannedThrough < through
+            page.scannedThrough = min(page.scannedThrough, through)
         }
         page.gap = page.gap.of(route.id.kind, after: sequence)
         return (page, positions)
@@ -340,7 +340,7 @@ package final class DeliveryRunner: Sendable {
                 let (page, positions) = try read(
                     route, after: work.after, through: work.through, limit: work.limit)
                 batch.events = page.events
-                batch.reached = page.reached
+                batch.scannedThrough = page.scannedThrough
                 batch.hasMore = page.hasMore
                 batch.positions = positions
                 batch.follow = { [self] sequence in
@@ -354,7 +354,7 @@ package final class DeliveryRunner: Sendable {
                     if !page.hasMore { wait(destination, ticket) }
                     return end(
                         id, way,
-                        .nothing(through: page.reached, hasMore: page.hasMore, gap: batch.gap))
+                        .nothing(through: page.scannedThrough, hasMore: page.hasMore, gap: batch.gap))
                 }
             }
         } catch {
@@ -470,19 +470,19 @@ package final class DeliveryRunner: Sendable {
         }
         batch.kind = begun.kind == .replay ? .replay : .test
         batch.attempt = begun.failures + 1
-        batch.reached = begun.through
+        batch.scannedThrough = begun.through
         do {
             if begun.kind == .replay {
                 let (page, positions) = try read(
                     route, after: begun.after, through: begun.through,
                     limit: destination.events.limit)
                 batch.events = page.events
-                batch.reached = page.reached
+                batch.scannedThrough = page.scannedThrough
                 batch.positions = positions
                 batch.hasMore = page.hasMore
                 guard !page.events.isEmpty else {
                     var next = begun
-                    next.after = page.reached
+                    next.after = page.scannedThrough
                     return end(destination, begun, page.hasMore ? next : nil)
                 }
             }
@@ -492,7 +492,7 @@ package final class DeliveryRunner: Sendable {
             next.nextMilliseconds = milliseconds + Retry.least
             return end(destination, begun, next)
         }
-        let (reached, count, hasMore) = (batch.reached, batch.events.count, batch.hasMore)
+        let (scannedThrough, count, hasMore) = (batch.scannedThrough, batch.events.count, batch.hasMore)
         destination.way.accept(batch) { [self] answer in
             pool { [self] in
                 let sent = current.withLock { $0 }
@@ -500,7 +500,7 @@ package final class DeliveryRunner: Sendable {
                     state.withLock { $0.destinations[route.id]?.events.limit(to: max(1, count / 2)) }
                 }
                 let next = sent.after(
-                    answer, events: count, through: reached, hasMore: hasMore, retry: kind.retry,
+                    answer, events: count, through: scannedThrough, hasMore: hasMore, retry: kind.retry,
                     atMilliseconds: milliseconds, newID: DeliveryRequest.newMessageID,
                     fraction: fraction())
                 end(destination, sent, next)

@@ -41,7 +41,7 @@ package struct DeliveryBatch: Sendable {
     /// In the order of storing.
     package var events: [StoredEvent] = []
     /// All events up to this sequence number are in the batch or do not match the filter.
-    package var reached: Int64 = 0
+    package var scannedThrough: Int64 = 0
     /// The deleted events before the batch, if no accepted batch has reported this gap yet.
     package var gap = EventGap.none
     /// Counts from 1.
@@ -52,7 +52,7 @@ package struct DeliveryBatch: Sendable {
     /// Whether more events may follow the batch now.
     package var hasMore = false
     /// Reads the next events after a sequence number, for a way that delivers more than one batch at once.
-    package var follow: @Sendable (_ after: Int64) throws -> EventRange = { EventRange(reached: $0) }
+    package var follow: @Sendable (_ after: Int64) throws -> EventRange = { EventRange(scannedThrough: $0) }
     /// Stores that a message with this digest is about to be sent, with events up to a sequence number.
     /// Returns its id: that of the previous attempt if the digest is the same, else a new one. For receivers
     /// that recognize a repetition by its id.

@@ -12,7 +12,7 @@ extension PostgreSQLTests {
         /// One end of a channel that polls only after a wake-up or a notification.
         private final class End: Sendable {
             let channel: PostgreSQLChannel
-            let looked = DispatchSemaphore(value: 0)
+            let polled = DispatchSemaphore(value: 0)
             let heard = DispatchSemaphore(value: 0)
             let outgoing = Lock<[ClusterMessage]>([])
             let messages = Lock<[ClusterMessage]>([])
@@ -21,7 +21,7 @@ extension PostgreSQLTests {
                 channel = PostgreSQLChannel(id, database.settings, pauseMilliseconds: .max)
                 channel.start(
                     take: { [self] in
-                        defer { looked.signal() }
+                        defer { polled.signal() }
                         return outgoing.withLock { outgoing in
                             defer { outgoing = [] }
                             return outgoing
@@ -32,7 +32,7 @@ extension PostgreSQLTests {
                         heard.signal()
                     }, isBusy: { false })
                 // A channel listens for notifications before its first poll.
-                looked.wait()
+                polled.wait()
             }
 
             func send(_ message: ClusterMessage) {
@@ -61,10 +61,10 @@ extension PostgreSQLTests {
                 try listener.execute("LISTEN \(ClusterMessages.channel)")
                 func isNotified(after kind: ClusterMessage.Kind) throws -> Bool {
                     end.send(ClusterMessage(kind, ["a": 1]))
-                    end.looked.wait()
+                    end.polled.wait()
                     // The second poll begins only after the message is sent.
                     end.channel.wake()
-                    end.looked.wait()
+                    end.polled.wait()
                     try listener.execute("SELECT 1")
                     return !listener.notifications().isEmpty
                 }

@@ -151,15 +151,15 @@ extension PostgreSQLTests {
         private func lines(_ log: any EventLog, of app: String) throws -> [Line] {
             let positions = try log.positions()
             var lines: [Line] = []
-            var reached: Int64 = 0
+            var position: Int64 = 0
             while true {
-                let range = try log.follow(EventQuery(appID: app), after: reached, limit: 100)
+                let range = try log.follow(EventQuery(appID: app), after: position, limit: 100)
                 lines += range.events.map {
                     Line(
                         sequence: $0.sequence, id: $0.messageID, user: $0.userID,
                         position: positions.text(after: $0.sequence, in: app), proof: $0.proof)
                 }
-                reached = range.reached
+                position = range.scannedThrough
                 if !range.hasMore { return lines }
             }
         }
@@ -210,13 +210,13 @@ extension PostgreSQLTests {
                 #expect(table.name == CopyTable.events)
                 for place in [source as any CopyEndpoint, target] {
                     func groups(_ most: CopyGroup) throws -> [Int] {
-                        var (sizes, reached): ([Int], [SQLValue]) = ([], [])
+                        var (sizes, lastKey): ([Int], [SQLValue]) = ([], [])
                         let key = place.key(of: table).map { table.place(of: $0) }
                         while true {
-                            let rows = try place.rows(of: table, after: reached, most: most)
+                            let rows = try place.rows(of: table, after: lastKey, most: most)
                             guard let last = rows.last else { return sizes }
                             sizes.append(rows.count)
-                            reached = key.map { last[$0] }
+                            lastKey = key.map { last[$0] }
                         }
                     }
                     #expect(try groups(CopyGroup(rows: 8, bytes: 1 << 20)) == [8, 8, 5])

@@ -69,7 +69,7 @@ extension PostgreSQLTests {
                 let readable = try log.follow(export, after: 0, limit: 9)
                 #expect(readable.events.map(\.messageID) == ["m-0"] && readable.hasMore)
                 let error = #expect(throws: GatewayError.self) {
-                    try log.follow(export, after: readable.reached, limit: 9)
+                    try log.follow(export, after: readable.scannedThrough, limit: 9)
                 }
                 #expect(error?.reason.contains("incomplete") == true)
                 let listed = try #require(
@@ -80,7 +80,7 @@ extension PostgreSQLTests {
                         == listed)
                 // The transaction hides no event before this time or of this app, so the export is complete.
                 export.toMilliseconds = 1
-                #expect(try log.follow(export, after: readable.reached, limit: 9).events.isEmpty)
+                #expect(try log.follow(export, after: readable.scannedThrough, limit: 9).events.isEmpty)
                 export.toMilliseconds = nil
                 export.appID = "kiosk"
                 #expect(try log.follow(export, after: 0, limit: 9).events.isEmpty)
@@ -97,13 +97,13 @@ extension PostgreSQLTests {
                 let isDone = Lock(false)
                 async let read: [String] = {
                     var ids: [String] = []
-                    var reached: Int64 = 0
+                    var position: Int64 = 0
                     while true {
                         let wasDone = isDone.withLock { $0 }
                         let range = try database.log.follow(
-                            EventQuery(appID: "shop"), after: reached, limit: 50)
+                            EventQuery(appID: "shop"), after: position, limit: 50)
                         ids += range.events.map(\.messageID)
-                        reached = range.reached
+                        position = range.scannedThrough
                         if wasDone, !range.hasMore { return ids }
                     }
                 }()

@@ -79,11 +79,11 @@ extension PostgreSQLEventLog {
         let haveEnded = try pool.use { try EventHorizon.waitForTransactions($0, seconds: 20) }
         try #require(haveEnded)
         var events: [StoredEvent] = []
-        var reached: Int64 = 0
+        var position: Int64 = 0
         while true {
-            let range = try follow(EventQuery(appID: app), after: reached, limit: 100)
+            let range = try follow(EventQuery(appID: app), after: position, limit: 100)
             events += range.events
-            reached = range.reached
+            position = range.scannedThrough
             if !range.hasMore { return events }
         }
     }

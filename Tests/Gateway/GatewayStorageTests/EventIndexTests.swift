@@ -275,9 +275,9 @@ struct EventIndexTests {
         var query = EventQuery(appID: "shop")
         query.userID = "ada"
         var found: [StoredEvent] = []
-        var range = EventRange(reached: 0)
+        var range = EventRange(scannedThrough: 0)
         repeat {
-            range = try reader.follow(query, after: range.reached, limit: 90)
+            range = try reader.follow(query, after: range.scannedThrough, limit: 90)
             found += range.events
         } while range.hasMore
         #expect(found.map(\.messageID) == all)
@@ -322,7 +322,7 @@ struct EventIndexTests {
         var query = EventQuery(appID: "shop")
         (query.fromMilliseconds, query.toMilliseconds) = (5, 8)
         // The 18 events are in three ranges of eight. One event follows the last full range.
-        query.mostLooked = 25
+        query.maximumScanned = 25
         #expect(try reader.follow(query, after: 0, limit: 100).hasMore == false)
         #expect(try reader.newest(query, before: nil, limit: 100).events.count == 18)
     }

@@ -115,20 +115,20 @@ struct RetentionSweeperTests {
     /// The work of one sweep: its transactions, and the events requested from the index.
     private func work(
         of sweeper: inout RetentionSweeper, _ rules: BytewiseDictionary<AppRules>, day: Int64
-    ) throws -> (transactions: Int, looked: Int) {
-        var (transactions, looked) = (0, 0)
+    ) throws -> (transactions: Int, scanned: Int) {
+        var (transactions, scanned) = (0, 0)
         sweeper.begin(rules, nowMilliseconds: day * Self.day)
         while !sweeper.isDone {
             var events = try events()
             let ofApp = events.ofApp
             events.ofApp = { appID, sequence, limit in
                 let found = try ofApp(appID, sequence, limit)
-                looked += max(1, found.count)
+                scanned += max(1, found.count)
                 return found
             }
             try sweeper.step(connection, events, counting: { transactions += 1 })
         }
-        return (transactions, looked)
+        return (transactions, scanned)
     }
 
     @Test func retentionOfAnAppWithNothingExpiredNeedsNoTransaction() throws {

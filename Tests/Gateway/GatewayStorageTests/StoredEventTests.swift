@@ -70,8 +70,8 @@ struct StoredEventTests {
         let store = try storage.openEvents(EventStoreOptions(pendingBytes: 1 << 24))
         defer { store.close() }
         var wanted: [String] = []
-        for stretch in 0..<12 {
-            let ids = (0..<(stretch * 13 % 60 + 1)).map { "m-\(stretch)-\($0)" }
+        for round in 0..<12 {
+            let ids = (0..<(round * 13 % 60 + 1)).map { "m-\(round)-\($0)" }
             for app in ["shop", "kiosk"] {
                 let batch = ids.enumerated().map { index, id in
                     StorageConformance.event(id, user: index % 7 == 3 ? "eve" : "ada")
@@ -84,14 +84,14 @@ struct StoredEventTests {
         #expect(try storage.people.delete(eve, in: "shop").events > 0)
         try place.waitForTransactions()
         var found: [String] = []
-        var reached: Int64 = 0
+        var position: Int64 = 0
         while true {
-            let stretch = try storage.log.follow(EventQuery(appID: "shop"), after: reached, limit: limit)
-            #expect(stretch.events.count <= limit)
-            #expect(stretch.reached >= (stretch.events.last?.sequence ?? reached))
-            found += stretch.events.map(\.messageID)
-            reached = stretch.reached
-            guard stretch.hasMore else { break }
+            let range = try storage.log.follow(EventQuery(appID: "shop"), after: position, limit: limit)
+            #expect(range.events.count <= limit)
+            #expect(range.scannedThrough >= (range.events.last?.sequence ?? position))
+            found += range.events.map(\.messageID)
+            position = range.scannedThrough
+            guard range.hasMore else { break }
         }
         #expect(found == wanted)
     }

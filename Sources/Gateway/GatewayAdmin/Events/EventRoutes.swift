@@ -182,7 +182,7 @@ struct EventRoutes: Sendable {
                         String(decoding: event.body, as: UTF8.self),
                     ], line: line)
             }
-            return (rows, page.hasMore ? page.reached : nil)
+            return (rows, page.hasMore ? page.scannedThrough : nil)
         }
         return after == nil ? response : response.with(Self.missed, String(gap.isOpen))
     }

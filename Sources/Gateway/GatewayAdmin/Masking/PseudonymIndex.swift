@@ -33,15 +33,15 @@ final class PseudonymIndex: Sendable {
             index.last = ""
             index.endedMilliseconds = nil
         }
-        var looked = 0
+        var scanned = 0
         try candidates(index.last) { id in
-            looked += 1
+            scanned += 1
             index.last = id
             index.users[pseudonyms.user(id)] = id
-            return looked >= Self.mostAtOnce || index.users.count >= Self.mostUsers
+            return scanned >= Self.mostAtOnce || index.users.count >= Self.mostUsers
         }
         let isFull = index.users.count >= Self.mostUsers
-        if looked < Self.mostAtOnce, !isFull { index.endedMilliseconds = milliseconds }
+        if scanned < Self.mostAtOnce, !isFull { index.endedMilliseconds = milliseconds }
         state.withLock { [index] in $0 = index }
         if let found = index.users[pseudonym] { return found }
         if isFull {

@@ -160,13 +160,13 @@ final class PostgreSQLMember: ClusterMember {
         _ connection: PostgreSQLConnection, _ readers: inout ReaderLag, _ work: ClusterMemberWork
     ) throws -> (generation: Int64, gateways: Int) {
         let sent = Uptime.milliseconds
-        let looked = try connection.first(
+        let row = try connection.first(
             """
             SELECT \(ClusterTables.now), pg_snapshot_xmin(snapshot)::text::bigint,
                 pg_snapshot_xmax(snapshot)::text::bigint FROM pg_current_snapshot() AS snapshot
             """
         ) { ($0.int64(0), $0.int64(1), $0.int64(2)) }
-        guard let (time, oldest, next) = looked else { throw PostgreSQLError.lost("no time was answered") }
+        guard let (time, oldest, next) = row else { throw PostgreSQLError.lost("no time was answered") }
         let received = Uptime.milliseconds
         let offset = takesGivenTime ? 0 : now() - (received - sent) / 2 - time
         let lag = readers.note(oldest: oldest, next: next, at: received)

@@ -4,8 +4,8 @@ internal import GatewayStorage
 
 enum EventTimeSearch {
     private static let dayMilliseconds: Int64 = 86_400_000
-    /// The maximum number of slices of ``EventPage/mostLooked`` events that a search reads: the events of a minute at a
-    /// rate of 16,000 a second.
+    /// The maximum number of slices of ``EventPage/maximumScanned`` events that a search reads: the events of a minute
+    /// at a rate of 16,000 a second.
     private static let mostSlices = 100
 
     /// The position before the first event received at or after a time; lower if the search ends after its limit of
@@ -33,12 +33,12 @@ enum EventTimeSearch {
                 """
                 SELECT count(*), max(position), min(position) FILTER (WHERE received_ms >= ?4) FROM (
                     SELECT position, received_ms FROM event WHERE app_id = ?1 AND position > ?2 AND day >= ?3
-                    ORDER BY position LIMIT \(EventPage.mostLooked)) AS slice
+                    ORDER BY position LIMIT \(EventPage.maximumScanned)) AS slice
                 """, .text(appID), .integer(low), .integer(day), .integer(milliseconds)
             ) { (count: $0.int(0), last: $0.optionalInt64(1), found: $0.optionalInt64(2)) }
             if let found = slice?.found { return found - 1 }
             low = slice?.last ?? low
-            if slice?.count != EventPage.mostLooked { return max(low, head) }
+            if slice?.count != EventPage.maximumScanned { return max(low, head) }
         }
         return low
     }

@@ -148,16 +148,16 @@ package struct PostgreSQLConsumerEngine: ConsumerEngine {
                         lease_until_ms = ?9, settled_id = NULL, settled_seq = NULL
                     WHERE \(ConsumerRows.isIt) AND partition = ?4 AND seq = ?5 AND \(Self.isFree(at: 10))
                     """, id, .integer(Int64(partition)), .integer(held.from), .text(held.id),
-                    .integer(held.last), .integer(held.reached), .integer(lease.deadlineMilliseconds), time,
-                    last)
+                    .integer(held.last), .integer(held.scannedThrough), .integer(lease.deadlineMilliseconds),
+                    time, last)
                 // Another worker has leased the partition, or a seek has moved its position.
                 if connection.changes == 0 { return nil }
-            } else if attempt.range.looked > 0 {
+            } else if attempt.range.scanned > 0 {
                 // Advances the position over events that do not match. Must not lock the consumer's row, because
                 // acknowledgements lock that row before the positions, so the two transactions could deadlock.
                 _ = try rows.move(
-                    id, partition, from: attempt.from, to: attempt.range.reached, gap: attempt.range.gap,
-                    also: ", " + Self.noLease, if: Self.isFree(at: 7), time, last)
+                    id, partition, from: attempt.from, to: attempt.range.scannedThrough,
+                    gap: attempt.range.gap, also: ", " + Self.noLease, if: Self.isFree(at: 7), time, last)
             }
             return attempt
         }
@@ -194,7 +194,7 @@ package struct PostgreSQLConsumerEngine: ConsumerEngine {
             let end = ", \(Self.noLease), settled_id = ?7, settled_seq = ?6"
             _ = try rows.move(
                 id, found.lease.partition, from: found.lease.from, to: target, gap: nil,
-                also: target >= found.lease.reached ? end : "", if: "lease_id = ?7", .text(lease))
+                also: target >= found.lease.scannedThrough ? end : "", if: "lease_id = ?7", .text(lease))
             try rows.noteMoved(id, deliveredMilliseconds: try now(connection))
             return target
         }
@@ -218,7 +218,7 @@ package struct PostgreSQLConsumerEngine: ConsumerEngine {
             (
                 HeldLease(
                     id: lease, partition: $0.int(0), from: $0.int64(1), last: $0.int64(2),
-                    reached: $0.int64(3)), $0.optionalInt64(4)
+                    scannedThrough: $0.int64(3)), $0.optionalInt64(4)
             )
         }.first
     }

@@ -114,13 +114,13 @@ package final class DatabaseCopy: CopyEndpoint {
     }
 
     /// Limits the bytes on the server, because libpq holds the complete result in memory.
-    package func rows(of table: CopyTable, after reached: [SQLValue], most: CopyGroup) throws -> [[SQLValue]]
+    package func rows(of table: CopyTable, after lastKey: [SQLValue], most: CopyGroup) throws -> [[SQLValue]]
     {
         let key = key(of: table)
         let sizes = table.columns.filter { $0.kind != .integer }
             .map { " + coalesce(octet_length(\"\($0.name)\"), 0)" }.joined()
         let page = table.page(
-            from: source(of: table), by: key, after: reached, most: most.rows,
+            from: source(of: table), by: key, after: lastKey, most: most.rows,
             more: ", 0\(sizes) AS row_bytes")
         let rows = try connection.all(
             """
@@ -128,7 +128,7 @@ package final class DatabaseCopy: CopyEndpoint {
                 SELECT *, sum(row_bytes) OVER rows_before - row_bytes AS bytes_before FROM (\(page)) AS page
                 WINDOW rows_before AS (ORDER BY \(CopyTable.quoted(key)) ROWS UNBOUNDED PRECEDING)) AS sized
             WHERE bytes_before < \(most.bytes) ORDER BY \(CopyTable.quoted(key))
-            """, reached, row: table.values)
+            """, lastKey, row: table.values)
         return try CopySecrets(table: table).opened(rows, tokenKey)
     }
 
@@ -170,7 +170,7 @@ package final class DatabaseCopy: CopyEndpoint {
         try EventHorizon.raise(above: log.head + 1, connection)
     }
 
-    package func reached(in table: CopyTable, by key: [String]) throws -> [SQLValue] {
+    package func lastKey(in table: CopyTable, by key: [String]) throws -> [SQLValue] {
         try connection.lastKey(of: table, by: key)
     }
 

@@ -82,43 +82,43 @@ struct EventRows {
         _ query: EventQuery, _ range: Range, limit: Int, at now: Date, _ connection: PostgreSQLConnection
     ) throws -> EventRange {
         var conditions = EventConditions(of: query.appID)
-        conditions.look("user_id = ?", query.userID.map { .text($0) })
+        conditions.scan("user_id = ?", query.userID.map { .text($0) })
         conditions.match("request_id IS NOT DISTINCT FROM ?", query.requestID.map { .text($0) })
         conditions.match("type = ?", query.type.map { .text($0) })
         conditions.match("name IS NOT DISTINCT FROM ?", query.name.map { .text($0) })
         conditions.match("received_ms >= ?", query.fromMilliseconds.map { .integer($0) })
         conditions.match("received_ms < ?", query.toMilliseconds.map { .integer($0) })
         // Lets PostgreSQL skip partitions, each of which has the events of a day.
-        conditions.look("day >= ?", query.fromMilliseconds.map { .integer(day(of: $0)) })
-        conditions.look("day <= ?", query.toMilliseconds.map { .integer(day(of: $0)) })
+        conditions.scan("day >= ?", query.fromMilliseconds.map { .integer(day(of: $0)) })
+        conditions.scan("day <= ?", query.toMilliseconds.map { .integer(day(of: $0)) })
         if let verdict = query.verdict { conditions.matching.append(condition(verdict)) }
         if let claim = query.claim { conditions.matching.append(condition(claim, &conditions.values)) }
         if let id = query.messageID { try conditions.add(messageID: id, at: now, connection) }
         let end: Int64?
         var found: EventRange
         switch range {
-        case .before(let sequence): (end, found) = (nil, EventRange(reached: sequence))
+        case .before(let sequence): (end, found) = (nil, EventRange(scannedThrough: sequence))
         case .after(let sequence, let head):
-            (end, found) = (head, EventRange(reached: sequence))
-            conditions.look("position <= ?", .integer(head))
+            (end, found) = (head, EventRange(scannedThrough: sequence))
+            conditions.scan("position <= ?", .integer(head))
             if query.userID != nil, !query.isExport {
                 // Excludes events that were assigned to the user after they were stored (``EventQuery/userID``).
                 conditions.matching.append("sender IS DISTINCT FROM '\(EventSender.anonymousContent)'")
             }
         }
         let isUp = end != nil
-        conditions.look("position \(isUp ? ">" : "<") ?", .integer(found.reached))
+        conditions.scan("position \(isUp ? ">" : "<") ?", .integer(found.scannedThrough))
         let start = conditions.values.count - 1
         let sql = """
             SELECT \(columns(matching: conditions.matching)) FROM event
-            WHERE \(conditions.looking.joined(separator: " AND "))
+            WHERE \(conditions.scanning.joined(separator: " AND "))
             ORDER BY position \(isUp ? "" : "DESC") LIMIT
             """
         var rows = EventRows(limit: limit)
         while true {
             var (count, isCut) = (0, false)
-            let most = min(rowsPerStep, query.mostLooked - found.looked)
-            conditions.values[start] = .integer(found.reached)
+            let most = min(rowsPerStep, query.maximumScanned - found.scanned)
+            conditions.values[start] = .integer(found.scannedThrough)
             // The limit is not a parameter, because a plan for an unknown limit may sort all rows.
             try connection.each("\(sql) \(most)", Parameters(conditions.values)) { row in
                 let isWanted =
@@ -130,15 +130,15 @@ struct EventRows {
                 isCut = rows.isFull && (isUp || isWanted)
                 if isCut { return false }
                 if isWanted { rows.add(row) }
-                found.reached = row.int64(0)
+                found.scannedThrough = row.int64(0)
                 count += 1
                 return true
             }
-            found.looked += count
+            found.scanned += count
             let isEnd = count < most && !isCut
-            if isEnd || isCut || found.looked == query.mostLooked || isUp && rows.isFull {
-                if isEnd, let end { found.reached = end }
-                found.hasMore = end.map { found.reached < $0 } ?? !isEnd
+            if isEnd || isCut || found.scanned == query.maximumScanned || isUp && rows.isFull {
+                if isEnd, let end { found.scannedThrough = end }
+                found.hasMore = end.map { found.scannedThrough < $0 } ?? !isEnd
                 found.events = rows.events
                 return found
             }
@@ -153,7 +153,7 @@ struct EventRows {
 private struct EventConditions {
     var values: [SQLValue]
     /// Conditions for the rows to examine, which an index can find.
-    private(set) var looking = ["app_id = ?1"]
+    private(set) var scanning = ["app_id = ?1"]
     /// Conditions for the rows to return, among those examined.
     var matching: [String] = []
 
@@ -162,9 +162,9 @@ private struct EventConditions {
     }
 
     /// Adds a condition for the rows to examine. The value replaces the first question mark; nil adds nothing.
-    mutating func look(_ condition: String, _ value: SQLValue?) {
+    mutating func scan(_ condition: String, _ value: SQLValue?) {
         guard let value else { return }
-        looking.append(numbered(condition, value))
+        scanning.append(numbered(condition, value))
     }
 
     /// Adds a condition for the rows to return, unless the value is nil. The condition must not be NULL for any row.
@@ -191,11 +191,11 @@ private struct EventConditions {
         if bucket >= 0, bucket < today - days + 1,
             try connection.first(sql, .integer(bucket), values[0], .text(id), row: { $0.int(0) }) == nil
         {
-            look("day >= ?", .integer(bucket - 1))
-            look("day <= ?", .integer(bucket + days + 1))
+            scan("day >= ?", .integer(bucket - 1))
+            scan("day <= ?", .integer(bucket + days + 1))
         } else {
             let text = values.count
-            look(
+            scan(
                 """
                 position = ANY (ARRAY(
                     SELECT position FROM message_id WHERE bucket = ? AND app_id = ?1 AND id = ?\(text)))

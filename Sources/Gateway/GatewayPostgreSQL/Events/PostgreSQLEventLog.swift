@@ -21,7 +21,7 @@ package struct PostgreSQLEventLog: EventLog {
         try read { connection in
             let found = try EventRows.scan(
                 query, .before(sequence ?? .max), limit: limit, at: now(), connection)
-            return EventPage(events: found.events, next: found.hasMore ? found.reached : nil)
+            return EventPage(events: found.events, next: found.hasMore ? found.scannedThrough : nil)
         }
     }
 
@@ -46,7 +46,8 @@ package struct PostgreSQLEventLog: EventLog {
             let newest = try connection.first(
                 """
                 SELECT max(position) FROM event WHERE app_id = ?1 AND position > ?2 AND received_ms < ?3
-                """, .text(query.appID), .integer(range.reached), .integer(query.toMilliseconds ?? .max)
+                """, .text(query.appID), .integer(range.scannedThrough),
+                .integer(query.toMilliseconds ?? .max)
             ) { $0.optionalInt64(0) }
             guard let newest = newest ?? nil else { return range }
             // Returns the readable events without waiting. The next page then waits, and these events are not lost if
@@ -124,7 +125,7 @@ extension PostgreSQLEventLog {
         _ connection: PostgreSQLConnection
     ) throws -> EventRange {
         let head = try EventHorizon.head(connection)
-        var range = EventRange(reached: sequence)
+        var range = EventRange(scannedThrough: sequence)
         if sequence < head {
             range = try EventRows.scan(
                 query, .after(sequence, through: head), limit: limit, at: now, connection)

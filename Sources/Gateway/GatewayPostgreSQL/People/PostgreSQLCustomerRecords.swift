@@ -64,7 +64,7 @@ package struct PostgreSQLCustomerRecords: CustomerRecordStore {
     private static func deletePiece(
         of identifier: CustomerIdentifier, in appID: String, after sequence: Int64,
         _ connection: PostgreSQLConnection
-    ) throws -> (events: Int, reached: Int64?) {
+    ) throws -> (events: Int, scannedThrough: Int64?) {
         let rows = try connection.all(
             """
             SELECT position, day FROM event WHERE \(condition(identifier)) AND position > ?4

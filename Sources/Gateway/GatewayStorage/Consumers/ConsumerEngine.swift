@@ -83,7 +83,8 @@ package struct LeaseAttempt: Sendable {
     package var held: HeldLease? {
         guard let lease, let last = lease.events.last?.sequence else { return nil }
         return HeldLease(
-            id: lease.id, partition: lease.partition, from: from, last: last, reached: lease.reached)
+            id: lease.id, partition: lease.partition, from: from, last: last,
+            scannedThrough: lease.scannedThrough)
     }
 }
 
@@ -95,20 +96,20 @@ package struct HeldLease: Sendable, Equatable {
     package var from: Int64
     /// The sequence numbers of the last leased event and of the last examined event.
     package let last: Int64
-    package let reached: Int64
+    package let scannedThrough: Int64
 
-    package init(id: String, partition: Int, from: Int64, last: Int64, reached: Int64) {
+    package init(id: String, partition: Int, from: Int64, last: Int64, scannedThrough: Int64) {
         self.id = id
         self.partition = partition
         self.from = from
         self.last = last
-        self.reached = reached
+        self.scannedThrough = scannedThrough
     }
 
     /// The position after events through `sequence` are acknowledged; nil acknowledges all. Throws `notInLease`.
     package func position(through sequence: Int64?) throws(ConsumerFailure) -> Int64 {
-        guard let sequence else { return reached }
-        guard from...reached ~= sequence else { throw EventConsumerRules.notInLease }
-        return sequence >= last ? reached : sequence
+        guard let sequence else { return scannedThrough }
+        guard from...scannedThrough ~= sequence else { throw EventConsumerRules.notInLease }
+        return sequence >= last ? scannedThrough : sequence
     }
 }

@@ -23,7 +23,7 @@ struct ConsumerLeases {
 
     private var slots: [Slot]
     /// The acknowledged lease of each partition until its next lease, for retries of the acknowledgement.
-    private var acknowledged: [(id: String, reached: Int64)?]
+    private var acknowledged: [(id: String, position: Int64)?]
     /// The generation of the consumer. It changes after a seek and when the consumer is created again.
     let generation: Int64
 
@@ -78,7 +78,7 @@ struct ConsumerLeases {
             case .leased(let lease, _) where lease.id == id: return .lease(lease)
             case .acknowledging(let lease, _) where lease.id == id: return .busy
             default:
-                if let done = acknowledged[partition], done.id == id { return .acknowledged(done.reached) }
+                if let done = acknowledged[partition], done.id == id { return .acknowledged(done.position) }
             }
         }
         return .expired
@@ -92,7 +92,7 @@ struct ConsumerLeases {
     /// Completes an acknowledgement. After a partial acknowledgement, the later events stay leased.
     mutating func finish(_ lease: HeldLease, at sequence: Int64) {
         guard case .acknowledging(lease, let deadline) = slots[lease.partition] else { return }
-        if sequence >= lease.reached {
+        if sequence >= lease.scannedThrough {
             slots[lease.partition] = .free
             acknowledged[lease.partition] = (lease.id, sequence)
         } else {

@@ -94,7 +94,7 @@ package struct EventLease: Sendable {
     /// At least one event, in ascending order.
     package let events: [StoredEvent]
     /// The position after a full acknowledgement.
-    package let reached: Int64
+    package let scannedThrough: Int64
     package let gap: EventGap
 }
 

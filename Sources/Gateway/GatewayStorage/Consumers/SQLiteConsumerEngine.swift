@@ -189,10 +189,10 @@ package final class SQLiteConsumerEngine: ConsumerEngine {
     private func pass(
         _ attempt: LeaseAttempt, _ partition: Int, of id: EventConsumerID
     ) throws(ConsumerFailure) {
-        guard attempt.range.looked > 0 else { return }
+        guard attempt.range.scanned > 0 else { return }
         _ = try write { connection in
             try ConsumerRows(connection).move(
-                id, partition, from: attempt.from, to: attempt.range.reached, gap: attempt.range.gap,
+                id, partition, from: attempt.from, to: attempt.range.scannedThrough, gap: attempt.range.gap,
                 if: Self.isOfGeneration, .integer(attempt.generation))
         }
     }
@@ -212,7 +212,7 @@ package final class SQLiteConsumerEngine: ConsumerEngine {
             case .busy:
                 throw ConsumerFailure(
                     .storage, "the acknowledgement of this lease is still being written; send it again")
-            case .acknowledged(let reached): return (nil, reached, 0)
+            case .acknowledged(let position): return (nil, position, 0)
             case .lease(let found):
                 let target = try found.position(through: sequence)
                 leases[id]?.acknowledge(found)

@@ -155,9 +155,9 @@ package struct StoredConsumers<Engine: ConsumerEngine>: EventConsumers {
         }
         // In random order, so that no partition starves.
         let free: [Int] = deadlines.indices.filter { deadlines[$0] == nil }.shuffled()
-        var (hasMore, looked) = (false, 0)
+        var (hasMore, scanned) = (false, 0)
         for partition in free {
-            guard looked < EventPage.mostLooked else {
+            guard scanned < EventPage.maximumScanned else {
                 hasMore = true
                 break
             }
@@ -167,7 +167,7 @@ package struct StoredConsumers<Engine: ConsumerEngine>: EventConsumers {
             guard let attempt else { continue }
             if let lease = attempt.lease { return .leased(lease) }
             hasMore = hasMore || attempt.range.hasMore
-            looked += attempt.range.looked
+            scanned += attempt.range.scanned
         }
         let expiry = try engine.read { connection -> Int64? in
             let now = try engine.now(connection)
@@ -192,7 +192,7 @@ package struct StoredConsumers<Engine: ConsumerEngine>: EventConsumers {
         attempt.lease = EventLease(
             id: Base64URL.encode(.random(count: 12)), partition: partition,
             deadlineMilliseconds: try engine.now(connection) + Milliseconds(seconds: seconds).count,
-            events: range.events, reached: range.reached,
+            events: range.events, scannedThrough: range.scannedThrough,
             gap: range.gap.joined(with: row.passedGaps[partition]))
         return attempt
     }

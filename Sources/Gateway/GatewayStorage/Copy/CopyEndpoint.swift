@@ -14,8 +14,8 @@ package protocol CopyEndpoint: AnyObject {
     /// The columns by which rows of a table are ordered when read.
     func key(of table: CopyTable) -> [String]
 
-    /// The rows after the key `reached`, with secrets decrypted. Empty after the last row.
-    func rows(of table: CopyTable, after reached: [SQLValue], most: CopyGroup) throws -> [[SQLValue]]
+    /// The rows after `lastKey`, with secrets decrypted. Empty after the last row.
+    func rows(of table: CopyTable, after lastKey: [SQLValue], most: CopyGroup) throws -> [[SQLValue]]
 
     // MARK: Use as the target
 
@@ -23,7 +23,7 @@ package protocol CopyEndpoint: AnyObject {
     func begin(_ log: CopiedLog, _ tables: [CopyTable]) throws
 
     /// The key of the last copied row, in these columns; empty before the first.
-    func reached(in table: CopyTable, by key: [String]) throws -> [SQLValue]
+    func lastKey(in table: CopyTable, by key: [String]) throws -> [SQLValue]
 
     /// Writes the rows in one transaction.
     func write(_ rows: [[SQLValue]], to table: CopyTable) throws

@@ -90,13 +90,13 @@ package struct CopyTable: Sendable {
 }
 
 extension CopyTable {
-    /// A query for the rows after the key `reached`; all rows if it is empty. `source` may be an aliased subquery.
+    /// A query for the rows after `lastKey`; all rows if it is empty. `source` may be an aliased subquery.
     package func page(
-        from source: String, by key: [String], after reached: [SQLValue], most: Int, more: String = ""
+        from source: String, by key: [String], after lastKey: [SQLValue], most: Int, more: String = ""
     ) -> String {
         let names = Self.quoted(key)
-        let marks = reached.indices.map { "?\($0 + 1)" }.joined(separator: ", ")
-        let condition = reached.isEmpty ? "" : " WHERE (\(names)) > (\(marks))"
+        let marks = lastKey.indices.map { "?\($0 + 1)" }.joined(separator: ", ")
+        let condition = lastKey.isEmpty ? "" : " WHERE (\(names)) > (\(marks))"
         return "SELECT \(list)\(more) FROM \(source)\(condition) ORDER BY \(names) LIMIT \(most)"
     }
 

@@ -119,13 +119,13 @@ package final class FolderCopy: CopyEndpoint {
 
     package func key(of table: CopyTable) -> [String] { table.key }
 
-    package func rows(of table: CopyTable, after reached: [SQLValue], most: CopyGroup) throws -> [[SQLValue]]
+    package func rows(of table: CopyTable, after lastKey: [SQLValue], most: CopyGroup) throws -> [[SQLValue]]
     {
         var rows: [[SQLValue]] = []
         var bytes = 0
         let source = table.name == CopyTable.events ? EventLogSchema.view : "\"\(table.name)\""
         try connection(table.file).each(
-            table.page(from: source, by: table.key, after: reached, most: most.rows), reached
+            table.page(from: source, by: table.key, after: lastKey, most: most.rows), lastKey
         ) { row in
             let values = table.values(row)
             rows.append(values)
@@ -137,7 +137,7 @@ package final class FolderCopy: CopyEndpoint {
 
     package func begin(_ log: CopiedLog, _ tables: [CopyTable]) {}
 
-    package func reached(in table: CopyTable, by key: [String]) throws -> [SQLValue] {
+    package func lastKey(in table: CopyTable, by key: [String]) throws -> [SQLValue] {
         try connection(table.file).lastKey(of: table, by: key)
     }
 

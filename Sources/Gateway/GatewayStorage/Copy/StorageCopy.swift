@@ -39,13 +39,13 @@ package struct StorageCopy {
     private func copy(_ table: CopyTable, _ report: (String, Int) throws -> Void) throws {
         let key = source.key(of: table)
         let places = key.compactMap { name in table.columns.firstIndex { $0.name == name } }
-        var reached = table.isWrittenWhole ? [] : try target.reached(in: table, by: key)
+        var lastKey = table.isWrittenWhole ? [] : try target.lastKey(in: table, by: key)
         var count = 0
         while true {
-            let rows = try source.rows(of: table, after: reached, most: .standard)
+            let rows = try source.rows(of: table, after: lastKey, most: .standard)
             guard let last = rows.last else { return }
             try target.write(rows, to: table)
-            reached = places.map { last[$0] }
+            lastKey = places.map { last[$0] }
             count += rows.count
             try report(table.name, count)
         }
@@ -73,13 +73,13 @@ package struct StorageCopy {
     private static func sum(of table: CopyTable, in place: any CopyEndpoint) throws -> CopyChecksum {
         let key = place.key(of: table)
         let places = key.compactMap { name in table.columns.firstIndex { $0.name == name } }
-        var reached: [SQLValue] = []
+        var lastKey: [SQLValue] = []
         var sum = CopyChecksum()
         while true {
-            let rows = try place.rows(of: table, after: reached, most: .standard)
+            let rows = try place.rows(of: table, after: lastKey, most: .standard)
             guard let last = rows.last else { return sum }
             for row in rows { sum.add(row) }
-            reached = places.map { last[$0] }
+            lastKey = places.map { last[$0] }
         }
     }
 }

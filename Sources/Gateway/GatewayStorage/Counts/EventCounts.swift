@@ -43,13 +43,13 @@ struct EventCounts {
     /// requests with only duplicates cannot be restored. Pass false if this process still has the tally of key uses.
     /// The next ``write(_:listing:to:)`` then completes the counters.
     init(_ connection: SQLiteConnection, uses: Bool) throws {
-        let reached = try Self.reached(connection)
-        last = max(reached, try connection.first("SELECT max(seq) FROM event") { $0.int64(0) } ?? 0)
-        // Less than `reached`, so that `write` counts from the event table.
-        counted = uses || last == reached ? last : -1
-        guard uses, last > reached else { return }
+        let countedThrough = try Self.countedThrough(connection)
+        last = max(countedThrough, try connection.first("SELECT max(seq) FROM event") { $0.int64(0) } ?? 0)
+        // Less than `countedThrough`, so that `write` counts from the event table.
+        counted = uses || last == countedThrough ? last : -1
+        guard uses, last > countedThrough else { return }
         try connection.transaction {
-            try Self.addUses(after: reached, connection)
+            try Self.addUses(after: countedThrough, connection)
             try Self.complete(connection)
         }
     }
@@ -74,7 +74,7 @@ struct EventCounts {
     mutating func write(
         _ uses: KeyUseTally, listing users: [User], to connection: SQLiteConnection
     ) throws {
-        if try Self.reached(connection) == counted {
+        if try Self.countedThrough(connection) == counted {
             // In the order of the table, so that each page is modified once.
             for user in users.sorted() { try Self.list(user, connection) }
             for (appID, added) in usage {
@@ -92,7 +92,7 @@ struct EventCounts {
         }
         try uses.write(to: connection)
         usage = [:]
-        counted = max(last, try Self.reached(connection))
+        counted = max(last, try Self.countedThrough(connection))
         last = counted
     }
 
@@ -143,7 +143,7 @@ struct EventCounts {
         ) { $0.int64(0) } ?? 0
     }
 
-    private static func reached(_ connection: SQLiteConnection) throws -> Int64 {
+    private static func countedThrough(_ connection: SQLiteConnection) throws -> Int64 {
         try connection.first("SELECT seq FROM counted") { $0.int64(0) } ?? 0
     }
 

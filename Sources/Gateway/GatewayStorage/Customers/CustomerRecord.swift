@@ -97,18 +97,18 @@ extension CustomerRecordStore {
     /// returns their number. `profile` deletes a part of a profile and returns whether nothing of the profile is left.
     package static func delete(
         _ identifier: CustomerIdentifier, in appID: String, _ connection: any SQLConnection,
-        events: (CustomerIdentifier, Int64) throws -> (events: Int, reached: Int64?),
+        events: (CustomerIdentifier, Int64) throws -> (events: Int, scannedThrough: Int64?),
         samples: (String) throws -> Int, profile deleteProfile: (String) throws -> Bool
     ) throws -> CustomerDeletion {
         var deletion = CustomerDeletion()
         let profile = try profile(of: identifier, appID, connection)
         let identifiers = try profile.map { try Self.identifiers(of: $0, connection) } ?? [identifier]
         for identifier in identifiers {
-            var reached: Int64? = 0
-            while let after = reached {
+            var scannedThrough: Int64? = 0
+            while let after = scannedThrough {
                 let piece = try events(identifier, after)
                 deletion.events += piece.events
-                reached = piece.reached
+                scannedThrough = piece.scannedThrough
             }
         }
         for identifier in identifiers where identifier.isHard {

@@ -78,10 +78,10 @@ package struct SQLiteCustomerRecords: CustomerRecordStore {
         _ index: EventIndexReader
     ) throws -> Int {
         var count = 0
-        var reached: Int64 = 0
+        var scannedThrough: Int64 = 0
         while count < mostCounted {
             let sequences = try index.sequences(
-                of: subject(identifier), in: appID, .after(reached), limit: rowsPerCommit)
+                of: subject(identifier), in: appID, .after(scannedThrough), limit: rowsPerCommit)
             for sequence in sequences {
                 let isThere = try events.first(
                     "SELECT 1 FROM event WHERE \(condition(identifier))", .integer(sequence), .text(appID),
@@ -90,7 +90,7 @@ package struct SQLiteCustomerRecords: CustomerRecordStore {
                 if isThere == true { count += 1 }
             }
             guard sequences.count == rowsPerCommit, let last = sequences.last else { break }
-            reached = last
+            scannedThrough = last
         }
         return count
     }
@@ -109,13 +109,13 @@ package struct SQLiteCustomerRecords: CustomerRecordStore {
         of identifier: CustomerIdentifier, in appID: String, after sequence: Int64,
         _ events: SQLiteConnection,
         _ index: EventIndexReader
-    ) throws -> (events: Int, reached: Int64?) {
+    ) throws -> (events: Int, scannedThrough: Int64?) {
         try events.transaction {
             try EventCounts.complete(events)
             let sequences = try index.sequences(
                 of: subject(identifier), in: appID, .after(sequence), limit: rowsPerCommit)
             var (count, bytes) = (0, Int64(0))
-            var reached = sequences.count == rowsPerCommit ? sequences.last : nil
+            var scannedThrough = sequences.count == rowsPerCommit ? sequences.last : nil
             for sequence in sequences {
                 if bytes >= bytesPerCommit { break }
                 let size = try events.first(
@@ -125,21 +125,21 @@ package struct SQLiteCustomerRecords: CustomerRecordStore {
                 guard let size else { continue }
                 bytes += size
                 count += 1
-                if bytes >= bytesPerCommit { reached = sequence }
+                if bytes >= bytesPerCommit { scannedThrough = sequence }
             }
             if count > 0 {
                 try events.run(
                     "UPDATE app_usage SET events = events - ?2, bytes = bytes - ?3 WHERE app_id = ?1",
                     .text(appID), .integer(Int64(count)), .integer(bytes))
             }
-            if reached == nil, identifier.isHard {
+            if scannedThrough == nil, identifier.isHard {
                 for table in ["event_claim", "app_user"] {
                     try events.run(
                         "DELETE FROM \(table) WHERE app_id = ?1 AND user_id = ?2", .text(appID),
                         .text(identifier.value))
                 }
             }
-            return (count, reached)
+            return (count, scannedThrough)
         }
     }
 

@@ -12,7 +12,7 @@ struct EventErasure {
 
     let appID: String
     /// The sequence number of the last event examined.
-    private var reached: Int64 = 0
+    private var scannedThrough: Int64 = 0
     private var hasEvents = true
 
     init(appID: String) {
@@ -33,7 +33,7 @@ struct EventErasure {
     }
 
     private mutating func deleteEvents(_ connection: SQLiteConnection, _ index: EventIndexReader) throws {
-        let found = try index.sequences(of: .app, in: appID, .after(reached), limit: Self.rowsPerStep)
+        let found = try index.sequences(of: .app, in: appID, .after(scannedThrough), limit: Self.rowsPerStep)
         var bytes: Int64 = 0
         for sequence in found where bytes < Self.bytesPerStep {
             bytes +=
@@ -41,9 +41,9 @@ struct EventErasure {
                     "DELETE FROM event WHERE seq = ?1 AND app_id = ?2 RETURNING length(CAST(body AS BLOB))",
                     .integer(sequence), .text(appID)
                 ) { $0.int64(0) } ?? 0
-            reached = sequence
+            scannedThrough = sequence
         }
-        hasEvents = found.count == Self.rowsPerStep || found.last.map { $0 > reached } ?? false
+        hasEvents = found.count == Self.rowsPerStep || found.last.map { $0 > scannedThrough } ?? false
     }
 
     /// Returns true when no customers are left.

@@ -83,18 +83,18 @@ final class EventIndex {
         }
         table = Table(first: first)
         var newest: [EventIndexRecord] = []
-        var reached = first
+        var start = first
         for run in runs {
-            if run.name.first > reached {
-                try read(reached...run.name.first - 1, events)
+            if run.name.first > start {
+                try read(start...run.name.first - 1, events)
                 try end(&runs, at: run.name.first - 1)
             }
-            reached = max(reached, run.name.last + 1)
-            table = Table(first: reached)
+            start = max(start, run.name.last + 1)
+            table = Table(first: start)
         }
         runs.sort { $0.name.first < $1.name.first }
         IndexFolder.clean(folder, keeping: runs.map(\.name))
-        if reached < next { try read(reached...next - 1, events) }
+        if start < next { try read(start...next - 1, events) }
 
         func read(
             _ range: ClosedRange<Int64>,
@@ -179,14 +179,14 @@ final class EventIndex {
     {
         let (waiting, runs) = state.withLock { ($0.waiting, $0.runs) }
         for run in runs {
-            var reached = sequence
+            var scannedThrough = sequence
             while true {
                 let found = try reading(run) { run throws(IndexFileError) in
-                    try run.sequences(of: hash, after: reached, limit: 64)
+                    try run.sequences(of: hash, after: scannedThrough, limit: 64)
                 }
                 if try found.contains(where: isThere) { return true }
                 guard found.count == 64, let last = found.last else { break }
-                reached = last
+                scannedThrough = last
             }
         }
         for table in waiting + [table] {

@@ -41,14 +41,14 @@ struct EventIndexReader {
         self.sqlite = sqlite
         recent = runs.recent
         var parts: [Part] = []
-        var reached: Int64 = 1
+        var start: Int64 = 1
         let log = try EventLogState.readExisting(sqlite)
-        for run in runs.all(in: folder, logID: log.id) where run.name.first >= reached {
-            if run.name.first > reached { parts.append(.rows(reached...run.name.first - 1)) }
+        for run in runs.all(in: folder, logID: log.id) where run.name.first >= start {
+            if run.name.first > start { parts.append(.rows(start...run.name.first - 1)) }
             parts.append(.run(run))
-            reached = run.name.last + 1
+            start = run.name.last + 1
         }
-        self.parts = parts + [.rows(reached...Int64.max - 1)]
+        self.parts = parts + [.rows(start...Int64.max - 1)]
         hasher = IndexHasher(secret: log.secret)
     }
 

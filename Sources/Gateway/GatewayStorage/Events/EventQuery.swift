@@ -17,7 +17,7 @@ package struct EventQuery: Sendable {
     package var fromMilliseconds: Int64?
     package var toMilliseconds: Int64?
     /// The maximum number of events examined for a page, so that a selective query takes a bounded time.
-    package var mostLooked = EventPage.mostLooked
+    package var maximumScanned = EventPage.maximumScanned
 
     package var partition = EventPartition.whole
     /// Whether PostgreSQL waits for open transactions, so that no earlier event is missing.
@@ -46,7 +46,7 @@ package struct EventQuery: Sendable {
         query.fromMilliseconds = milliseconds - 5_000
         query.toMilliseconds = milliseconds + 5_000
         // Times are known for ranges of 8,192 events, and the time range may overlap three of them.
-        query.mostLooked = 3 * EventPage.mostLooked
+        query.maximumScanned = 3 * EventPage.maximumScanned
         return query
     }
 
@@ -57,7 +57,7 @@ package struct EventQuery: Sendable {
 
 /// A page of events, the newest first. It may be short or empty, because it examines a limited number of events.
 package struct EventPage: Sendable {
-    package static let mostLooked = 10_000
+    package static let maximumScanned = 10_000
     /// A page ends with the event that reaches this size in bytes.
     package static let mostBytes = 1 << 20
 
@@ -75,14 +75,14 @@ package struct EventPage: Sendable {
 package struct EventRange: Sendable {
     package var events: [StoredEvent] = []
     /// The last sequence number examined, from which to continue.
-    package var reached: Int64
+    package var scannedThrough: Int64
     /// The number of events examined, including those that the filter excludes.
-    package var looked = 0
+    package var scanned = 0
     /// Whether more events may follow now.
     package var hasMore = false
     package var gap = EventGap.none
 
-    package init(reached: Int64) {
-        self.reached = reached
+    package init(scannedThrough: Int64) {
+        self.scannedThrough = scannedThrough
     }
 }

@@ -8,26 +8,26 @@ struct EventScan {
     private let subject: EventSubject
     private let appID: String
     let isAscending: Bool
-    private let mostLooked: Int
+    private let maximumScanned: Int
     /// Ranges of the log to skip.
     private let leftOut: [ClosedRange<Int64>]
     private let end: Int64
     /// The last sequence number examined, from which to continue.
-    private(set) var reached: Int64
-    private(set) var looked = 0
+    private(set) var scannedThrough: Int64
+    private(set) var scanned = 0
 
     /// `head` is the last sequence number of an ascending scan.
     init(
         _ subject: EventSubject, of appID: String, _ side: EventIndexReader.Side, through head: Int64 = .max,
-        looking mostLooked: Int = EventPage.mostLooked, leavingOut leftOut: [ClosedRange<Int64>] = []
+        maximumScanned: Int = EventPage.maximumScanned, leavingOut leftOut: [ClosedRange<Int64>] = []
     ) {
-        self.mostLooked = mostLooked
+        self.maximumScanned = maximumScanned
         self.leftOut = leftOut
         self.subject = subject
         self.appID = appID
         switch side {
-        case .after(let sequence): (isAscending, reached, end) = (true, sequence, head)
-        case .before(let sequence): (isAscending, reached, end) = (false, sequence, .min)
+        case .after(let sequence): (isAscending, scannedThrough, end) = (true, sequence, head)
+        case .before(let sequence): (isAscending, scannedThrough, end) = (false, sequence, .min)
         }
     }
 
@@ -38,25 +38,25 @@ struct EventScan {
         """
     }
 
-    /// Passes rows to `take` until `take` returns false. Returns false when more events may follow ``reached``.
+    /// Passes rows to `take` until `take` returns false. Returns false when more events may follow ``scannedThrough``.
     mutating func go(
         _ index: EventIndexReader, _ statement: SQLiteStatement, take: (SQLiteStatement) throws -> Bool
     ) throws -> Bool {
         defer { statement.reset() }
         var goesOn = true
-        stretches: while true {
+        pages: while true {
             let sequences = try index.sequences(
-                of: subject, in: appID, isAscending ? .after(reached) : .before(reached),
+                of: subject, in: appID, isAscending ? .after(scannedThrough) : .before(scannedThrough),
                 limit: Self.sequencesPerStep)
             var rest = sequences.prefix { !isAscending || $0 <= end }
             while let first = rest.first {
-                guard goesOn, looked < mostLooked else { return false }
+                guard goesOn, scanned < maximumScanned else { return false }
                 if let passed = leftOut.first(where: { $0.contains(first) }) {
-                    reached = isAscending ? passed.upperBound : passed.lowerBound
-                    continue stretches
+                    scannedThrough = isAscending ? passed.upperBound : passed.lowerBound
+                    continue pages
                 }
                 // Reads consecutive sequence numbers with one query.
-                let most = min(rest.count, mostLooked - looked)
+                let most = min(rest.count, maximumScanned - scanned)
                 let step: Int64 = isAscending ? 1 : -1
                 let stop =
                     isAscending
@@ -77,8 +77,8 @@ struct EventScan {
                 }
                 statement.rewind()
                 let walked = Int(abs(stopped - first)) + 1
-                looked += walked
-                reached = stopped
+                scanned += walked
+                scannedThrough = stopped
                 rest = rest.dropFirst(walked)
             }
             if sequences.count < Self.sequencesPerStep || sequences.count != rest.endIndex { return true }

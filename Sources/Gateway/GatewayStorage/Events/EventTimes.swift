@@ -14,7 +14,7 @@ struct EventTimes {
 
     private let size: Int64
     /// The incomplete range after the last complete one.
-    private var stretch: (sequences: ClosedRange<Int64>, milliseconds: ClosedRange<Int64>)?
+    private var incomplete: (sequences: ClosedRange<Int64>, milliseconds: ClosedRange<Int64>)?
 
     init(size: Int) {
         self.size = Int64(size)
@@ -25,13 +25,13 @@ struct EventTimes {
         _ sequences: ClosedRange<Int64>, receivedMilliseconds milliseconds: Int64,
         _ connection: SQLiteConnection
     ) throws {
-        let before = stretch ?? (sequences, milliseconds...milliseconds)
+        let before = incomplete ?? (sequences, milliseconds...milliseconds)
         let sequences = before.sequences.lowerBound...sequences.upperBound
         let (first, last) = (before.milliseconds.lowerBound, before.milliseconds.upperBound)
         let times = min(first, milliseconds)...max(last, milliseconds)
-        stretch = (sequences, times)
+        incomplete = (sequences, times)
         guard sequences.upperBound - sequences.lowerBound + 1 >= size else { return }
-        stretch = nil
+        incomplete = nil
         try connection.run(
             "INSERT OR REPLACE INTO event_time VALUES (?1, ?2, ?3, ?4)", .integer(sequences.lowerBound),
             .integer(sequences.upperBound), .integer(times.lowerBound), .integer(times.upperBound))

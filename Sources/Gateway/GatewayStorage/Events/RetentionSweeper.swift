@@ -96,7 +96,7 @@ struct RetentionSweeper {
         }
         let cutoff = cutoff(rules)
         if let customer = try app.oldestCustomer(), customer.seenMilliseconds < cutoff { return true }
-        var known = try oldest[app.id] ?? Oldest(after: app.mark())
+        var known = try oldest[app.id] ?? Oldest(after: app.position())
         if known.receivedMilliseconds == nil, known.after < app.events.newest {
             known = try app.oldest(after: known.after)
             oldest[app.id] = known
@@ -114,15 +114,15 @@ struct RetentionSweeper {
         var gone: [String] = []
         var hold = try RetentionHold(
             of: appID, connection, nowMilliseconds: nowMilliseconds, days: rules.retentionDays ?? 0)
-        let (goesOn, reached) = try connection.transaction {
+        let (goesOn, remaining) = try connection.transaction {
             try counting()
-            let known = try oldest[appID] ?? Oldest(after: app.mark())
-            return try app.sweep(cutoff, rules.retentionBytes, from: known, &hold) { users, reached in
-                gone = try users.filter { try !app.events.hasAny(appID, $0, reached) }
-                for user in users { try app.deleteUser(user, until: reached, isGone: gone.contains(user)) }
+            let known = try oldest[appID] ?? Oldest(after: app.position())
+            return try app.sweep(cutoff, rules.retentionBytes, from: known, &hold) { users, sequence in
+                gone = try users.filter { try !app.events.hasAny(appID, $0, sequence) }
+                for user in users { try app.deleteUser(user, until: sequence, isGone: gone.contains(user)) }
             }
         }
-        oldest[appID] = reached
+        oldest[appID] = remaining
         for user in gone { removedUser(appID, user) }
         waiting.removeFirst()
         if goesOn { waiting.append((appID, rules)) }
@@ -217,7 +217,7 @@ struct RetentionSweeper {
             ) { $0.int64(0) } ?? 0
         }
 
-        func mark() throws -> Int64 {
+        func position() throws -> Int64 {
             try connection.first("SELECT seq FROM retention_mark WHERE app_id = ?1", .text(id)) {
                 $0.int64(0)
             } ?? 0
@@ -231,22 +231,22 @@ struct RetentionSweeper {
         }
 
         /// Deletes a user's `event_claim` rows of deleted events, and the user's `app_user` row if no events remain.
-        func deleteUser(_ user: String, until reached: Int64, isGone: Bool) throws {
+        func deleteUser(_ user: String, until sequence: Int64, isGone: Bool) throws {
             try connection.run(
                 "DELETE FROM event_claim WHERE app_id = ?1 AND user_id = ?2 AND seq <= ?3", .text(id),
                 .text(user),
-                .integer(reached))
+                .integer(sequence))
             guard isGone else { return }
             try connection.run(
                 "DELETE FROM app_user WHERE app_id = ?1 AND user_id = ?2", .text(id), .text(user))
         }
 
-        private func note(_ reached: Int64, _ deleted: (events: Int64, bytes: Int64)) throws {
+        private func note(_ sequence: Int64, _ deleted: (events: Int64, bytes: Int64)) throws {
             guard deleted.events > 0 else { return }
             try connection.run(
                 """
                 INSERT INTO retention_mark VALUES (?1, ?2) ON CONFLICT (app_id) DO UPDATE SET seq = ?2
-                """, .text(id), .integer(reached))
+                """, .text(id), .integer(sequence))
             try connection.run(
                 "UPDATE app_usage SET events = events - ?2, bytes = bytes - ?3 WHERE app_id = ?1",
                 .text(id), .integer(deleted.events), .integer(deleted.bytes))

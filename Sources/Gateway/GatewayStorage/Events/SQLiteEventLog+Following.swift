@@ -21,12 +21,12 @@ extension SQLiteEventLog {
         // Sequence numbers follow the order of commits, so all events up to `head` are committed.
         let head = try log.head(sqlite)
         let floor = try EventFloor.read(of: query.appID, sqlite)
-        var range = EventRange(reached: sequence)
+        var range = EventRange(scannedThrough: sequence)
         if sequence < head {
             // The index may still have entries of events that retention has deleted.
             range = try scan(
                 query, .after(max(sequence, floor)), through: head, limit: limit, sqlite, log)
-            if !range.hasMore { range.reached = head }
+            if !range.hasMore { range.scannedThrough = head }
         }
         range.gap = EventGap(after: sequence, floor: floor)
         return range
@@ -60,10 +60,10 @@ extension SQLiteEventLog {
         var query = EventQuery(appID: appID)
         query.fromMilliseconds = milliseconds
         // The scan skips ranges of earlier events. A few incomplete ranges are searched.
-        query.mostLooked = 3 * EventPage.mostLooked
+        query.maximumScanned = 3 * EventPage.maximumScanned
         let range = try scan(query, .after(low), through: head, limit: 1, sqlite, log)
         if let event = range.events.first { return event.sequence - 1 }
-        return range.hasMore ? range.reached : max(range.reached, head)
+        return range.hasMore ? range.scannedThrough : max(range.scannedThrough, head)
     }
 
     func index(_ sqlite: SQLiteConnection) throws -> EventIndexReader {

@@ -58,7 +58,7 @@ struct SQLiteEventLog: EventLog {
     ) throws(GatewayError) -> EventPage {
         try snapshot { sqlite, log in
             let found = try scan(query, .before(sequence ?? .max), limit: limit, sqlite, log)
-            return EventPage(events: found.events, next: found.hasMore ? found.reached : nil)
+            return EventPage(events: found.events, next: found.hasMore ? found.scannedThrough : nil)
         }
     }
 
@@ -112,7 +112,7 @@ struct SQLiteEventLog: EventLog {
         let isAscending = if case .after = side { true } else { false }
         var page = EventPageBuilder(limit: limit)
         var scan = EventScan(
-            query.subject, of: query.appID, side, through: head, looking: query.mostLooked,
+            query.subject, of: query.appID, side, through: head, maximumScanned: query.maximumScanned,
             leavingOut: try EventTimes.without(
                 from: query.fromMilliseconds, to: query.toMilliseconds, sqlite))
         let statement = try Self.statement(query, scan, sqlite, log)
@@ -126,10 +126,10 @@ struct SQLiteEventLog: EventLog {
             if !isCut { page.add(row) }
             return !isCut && !(isAscending && page.isFull)
         }
-        var range = EventRange(reached: scan.reached)
-        if isCut, let last = page.events.last { range.reached = last.sequence }
+        var range = EventRange(scannedThrough: scan.scannedThrough)
+        if isCut, let last = page.events.last { range.scannedThrough = last.sequence }
         range.events = page.events
-        range.looked = scan.looked
+        range.scanned = scan.scanned
         range.hasMore = isCut || !hasEnded
         return range
     }

@@ -305,10 +305,11 @@ struct CustomerTests {
         var pieces = 0
         let index = try EventIndexReader(
             database, folder: IndexFolder.path(besides: database.path), runs: OpenIndexRuns())
-        var reached: Int64? = 0
-        while let from = reached {
-            reached = try SQLiteCustomerRecords.deletePiece(of: ada, in: "shop", after: from, database, index)
-                .reached
+        var scannedThrough: Int64? = 0
+        while let from = scannedThrough {
+            scannedThrough = try SQLiteCustomerRecords.deletePiece(
+                of: ada, in: "shop", after: from, database, index
+            ).scannedThrough
             let after = try bytes()
             // The last event of a commit may exceed the bound.
             #expect(before - after <= SQLiteCustomerRecords.bytesPerCommit + 500_100)

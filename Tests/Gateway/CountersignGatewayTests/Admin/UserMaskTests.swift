@@ -243,12 +243,12 @@ struct UserMaskTests {
         let all = (0..<25_000).map { String(format: "user-%05d", $0) }
         let pseudonyms = Pseudonyms(key: [7], appID: "shop")
         let index = PseudonymIndex()
-        var looked = 0
+        var scanned = 0
         func find(_ pseudonym: String, at time: Int64 = 0) throws -> String? {
-            looked = 0
+            scanned = 0
             return try index.user(pseudonym, pseudonyms, of: "shop", at: time) { last, isEnough in
                 for id in all where id > last {
-                    looked += 1
+                    scanned += 1
                     if isEnough(id) { return }
                 }
             }
@@ -257,16 +257,16 @@ struct UserMaskTests {
         for _ in 1...2 {
             let problem = #expect(throws: AdminProblem.self) { try find(late) }
             #expect(problem?.status == 503 && problem?.retryAfterSeconds == 1)
-            #expect(looked == PseudonymIndex.mostAtOnce)
+            #expect(scanned == PseudonymIndex.mostAtOnce)
         }
-        #expect(try find(late) == "user-24999" && looked == 5_000)
-        #expect(try find(pseudonyms.user("user-00001")) == "user-00001" && looked == 0)
+        #expect(try find(late) == "user-24999" && scanned == 5_000)
+        #expect(try find(pseudonyms.user("user-00001")) == "user-00001" && scanned == 0)
         // An unknown pseudonym does not start another scan of the users immediately.
-        #expect(try find("u-aaaaaaaa", at: PseudonymIndex.pause - 1) == nil && looked == 0)
+        #expect(try find("u-aaaaaaaa", at: PseudonymIndex.pause - 1) == nil && scanned == 0)
         for _ in 1...2 {
             #expect(throws: AdminProblem.self) { try find("u-aaaaaaaa", at: PseudonymIndex.pause) }
         }
-        #expect(try find("u-aaaaaaaa", at: PseudonymIndex.pause) == nil && looked == 5_000)
+        #expect(try find("u-aaaaaaaa", at: PseudonymIndex.pause) == nil && scanned == 5_000)
         // Setting the clock back allows another scan.
         #expect(throws: AdminProblem.self) { try find("u-aaaaaaaa") }
     }

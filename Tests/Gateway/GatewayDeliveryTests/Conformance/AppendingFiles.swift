@@ -28,7 +28,7 @@ struct AppendingFiles: WayKind {
             }
             for event in batch.events { fputs(event.messageID + "\n", file) }
             fclose(file)
-            done(.delivered(through: batch.reached))
+            done(.delivered(through: batch.scannedThrough))
         }
 
         func close() {}

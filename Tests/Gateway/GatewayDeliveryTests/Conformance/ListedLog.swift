@@ -56,11 +56,11 @@ final class ListedLog: EventLog {
                 && (query.name == nil || query.name == $0.name)
         }
         let head = Int64(state.events.count)
-        var page = EventRange(reached: max(sequence, head))
-        page.looked = max(0, state.events.count - Int(sequence))
+        var page = EventRange(scannedThrough: max(sequence, head))
+        page.scanned = max(0, state.events.count - Int(sequence))
         page.events = Array(wanted.prefix(limit))
         if page.events.count < wanted.count, let last = page.events.last {
-            page.reached = last.sequence
+            page.scannedThrough = last.sequence
             page.hasMore = true
         }
         page.gap = EventGap(after: sequence, floor: state.floor)

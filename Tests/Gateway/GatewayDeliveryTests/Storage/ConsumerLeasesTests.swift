@@ -6,7 +6,7 @@ import Testing
 /// Rules of partition leases, without a clock or a disk.
 struct ConsumerLeasesTests {
     private func lease(_ id: String) -> HeldLease {
-        HeldLease(id: id, partition: 0, from: 0, last: 5, reached: 7)
+        HeldLease(id: id, partition: 0, from: 0, last: 5, scannedThrough: 7)
     }
 
     /// Calls that mutate the leases cannot be arguments of `#expect`.

@@ -320,7 +320,7 @@ struct EventFilesTests {
         batch.hasMore = true
         batch.follow = {
             way.close()
-            return EventRange(reached: $0)
+            return EventRange(scannedThrough: $0)
         }
         let answer = Lock<DeliveryAnswer?>(nil)
         way.accept(batch) { given in answer.withLock { $0 = given } }

@@ -59,8 +59,8 @@ final class SQLiteEventConsumersTests {
         } catch {
             #expect(error.code == .storage)
         }
-        consumers.engine.leases.withLock { $0[id]?.finish(held, at: held.reached) }
-        #expect(try consumers.acknowledge(lease.id, of: id, through: nil) == held.reached)
+        consumers.engine.leases.withLock { $0[id]?.finish(held, at: held.scannedThrough) }
+        #expect(try consumers.acknowledge(lease.id, of: id, through: nil) == held.scannedThrough)
     }
 
     /// A poll examines one partition after the other. A seek meanwhile begins a new generation of leases.
@@ -82,7 +82,7 @@ final class SQLiteEventConsumersTests {
                 var attempt = LeaseAttempt(from: 0, generation: row.generation, range: range)
                 attempt.lease = EventLease(
                     id: "lease-\(row.generation)", partition: 0, deadlineMilliseconds: 60_000,
-                    events: range.events, reached: range.reached, gap: .none)
+                    events: range.events, scannedThrough: range.scannedThrough, gap: .none)
                 return attempt
             }
         }

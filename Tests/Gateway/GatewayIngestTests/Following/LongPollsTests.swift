@@ -76,7 +76,7 @@ struct LongPollsTests {
                 ? .answer(.text(200, "found")) : .nothing(.text(200, "nothing"), againAfter: again)
         }
 
-        func looked(_ number: Int) async {
+        func hasRead(_ number: Int) async {
             for await each in looks.stream where each >= number { return }
         }
     }
@@ -120,7 +120,7 @@ struct LongPollsTests {
     @Test func newEventsWakeAWaitingRequest() async throws {
         let reader = Reader()
         let answer = try begin(reader)
-        await reader.looked(1)
+        await reader.hasRead(1)
         reader.find()
         arrivals.note(["kiosk"])
         clock.advance(1_000)
@@ -131,7 +131,7 @@ struct LongPollsTests {
     @Test func aRequestWaitsAtMostItsTime() async throws {
         let reader = Reader()
         let answer = try begin(reader, seconds: 5)
-        await reader.looked(1)
+        await reader.hasRead(1)
         clock.advance(5_000)
         #expect(await answer() == "nothing")
     }
@@ -155,7 +155,7 @@ struct LongPollsTests {
     @Test func drainingAnswersWaitingRequests() async throws {
         let reader = Reader()
         let answer = try begin(reader)
-        await reader.looked(1)
+        await reader.hasRead(1)
         polls.drain()
         #expect(await answer() == "nothing")
         let late = try begin(Reader())
@@ -204,7 +204,7 @@ struct LongPollsTests {
         for _ in 0..<LongPolls.mostOfApp {
             let reader = Reader()
             waiting.append(try begin(reader))
-            await reader.looked(1)
+            await reader.hasRead(1)
         }
         return waiting
     }
@@ -258,7 +258,7 @@ struct LongPollsTests {
         let released = try await {
             let reader = Reader(gate: gate)
             let answer = try begin(reader)
-            await reader.looked(1)
+            await reader.hasRead(1)
             if disconnects {
                 _ = consume answer
                 gate.signal()

@@ -143,7 +143,7 @@ final class EventFileWay: Way {
 private struct EventPages {
     private let follow: @Sendable (Int64) throws -> EventRange
     private var page: ArraySlice<StoredEvent>
-    private var reached: Int64
+    private var scannedThrough: Int64
     private var isLast: Bool
     private var pageGap: EventGap
     /// The events that retention deleted before or between the removed events.
@@ -152,7 +152,7 @@ private struct EventPages {
     init(_ batch: DeliveryBatch) {
         follow = batch.follow
         page = batch.events[...]
-        reached = batch.reached
+        scannedThrough = batch.scannedThrough
         isLast = !batch.hasMore
         pageGap = batch.gap
     }
@@ -160,9 +160,9 @@ private struct EventPages {
     var first: StoredEvent? {
         mutating get throws {
             while page.isEmpty, !isLast {
-                let found = try follow(reached)
+                let found = try follow(scannedThrough)
                 page = found.events[...]
-                reached = found.reached
+                scannedThrough = found.scannedThrough
                 isLast = !found.hasMore
                 pageGap = pageGap.joined(with: found.gap)
             }

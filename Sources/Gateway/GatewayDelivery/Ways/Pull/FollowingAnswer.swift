@@ -16,7 +16,7 @@ enum FollowingAnswer {
     static func events(
         _ range: EventRange, _ positions: EventPositions, for call: FollowingCall
     ) -> HTTPResponse {
-        let next = positions.text(after: range.reached, in: call.appID)
+        let next = positions.text(after: range.scannedThrough, in: call.appID)
         let isAfterGap = range.gap.isOpen
         if call.takesLines {
             var body: [UInt8] = []
@@ -52,7 +52,7 @@ enum FollowingAnswer {
         let details: JSONValue = [
             "id": .string(lease.id), "partition": .integer(Int64(lease.partition)),
             "expires_ms": .integer(lease.deadlineMilliseconds),
-            "position": .string(positions.text(after: lease.reached, in: call.appID)),
+            "position": .string(positions.text(after: lease.scannedThrough, in: call.appID)),
         ]
         details.write(to: &body)
         body.append(UInt8(ascii: "}"))

@@ -201,17 +201,17 @@ package struct FollowingDialect: Dialect {
         let query = EventQuery(appID: call.appID, filter: try call.filterOfQuery())
         let after = try call.text("after", longest: FollowingCall.longestPosition)
         // The position up to which no event matched. The next read starts there.
-        let reached = Lock<Int64?>(nil)
+        let scannedThrough = Lock<Int64?>(nil)
         return Reading(waitSeconds: wait) {
             let positions = try log.positions()
             let from =
-                try reached.withLock { $0 }
+                try scannedThrough.withLock { $0 }
                 ?? after.map { try positions.sequence(of: $0, in: call.appID) } ?? 0
             var range = try log.follow(query, after: from, limit: limit)
             // A reader without a position starts with the oldest event and misses nothing. A position with the
             // number 0 is from an empty log, so its reader can miss events.
             if after == nil { range.gap = .none }
-            reached.withLock { $0 = range.reached }
+            scannedThrough.withLock { $0 = range.scannedThrough }
             let answer = FollowingAnswer.events(range, try log.positions(), for: call)
             // Responds to a gap at once, because the next read starts after the gap and would not report it.
             let isNew = !range.events.isEmpty || range.hasMore || range.gap.isOpen
@@ -305,9 +305,9 @@ package struct FollowingDialect: Dialect {
         let through = try call.member("position", longest: FollowingCall.longestPosition).map {
             try positions.sequence(of: $0, in: call.appID)
         }
-        let reached = try consumers.acknowledge(lease, of: try id(call), through: through)
+        let position = try consumers.acknowledge(lease, of: try id(call), through: through)
         return FollowingAnswer.json(
-            200, ["position": .string(positions.text(after: reached, in: call.appID))], for: call)
+            200, ["position": .string(positions.text(after: position, in: call.appID))], for: call)
     }
 
     private func release(_ call: FollowingCall) throws -> HTTPResponse {

@@ -59,7 +59,7 @@ enum FollowingSchemas {
             ("verdict", false, ["enum": .array(VerdictFilter.words.map { .string($0) })]),
             ("type", false, kind), ("name", false, limitedText), ("user", false, limitedText),
             ("claim", false, limitedText),
-        ], answer: APIOperation.schema("EventStretch"), rejections: [422])
+        ], answer: APIOperation.schema("EventPage"), rejections: [422])
     static let list = operation(
         "List the consumers of an app",
         answer: object(["items"], ["items": ["type": "array", "items": consumer]]))
@@ -102,7 +102,7 @@ enum FollowingSchemas {
     ]
 
     static let all: JSONObject = [
-        "FollowedEvent": event, "EventStretch": stretch, "EventLease": lease, "EventConsumer": described,
+        "FollowedEvent": event, "EventPage": page, "EventLease": lease, "EventConsumer": described,
     ]
 
     private static let event: JSONValue = {
@@ -124,7 +124,7 @@ enum FollowingSchemas {
             properties)
     }()
 
-    private static let stretch = object(
+    private static let page = object(
         ["events", "next", "has_more", "events_missed"],
         ["events": eventList, "next": text, "has_more": flag, "events_missed": flag])
 

@@ -118,7 +118,7 @@ final class StreamWay: Way, @unchecked Sendable {
         // Discards late acknowledgements. Throws if the connection is broken.
         while try open.answer(withinMilliseconds: 0) != nil {}
         if batch.kind == .probe { reads = 0 }
-        let through = batch.kind == .probe ? batch.progress.committed : batch.reached
+        let through = batch.kind == .probe ? batch.progress.committed : batch.scannedThrough
         return .delivered(through: through, receiver: last ?? 0)
     }
 

@@ -10,10 +10,10 @@ package struct WebhookBatch: Sendable {
     package private(set) var lastSequence: Int64?
     package let events: Int
     /// All events up to this sequence number are in the body or do not match the filter.
-    package private(set) var reached: Int64
+    package private(set) var scannedThrough: Int64
 
     package init(_ batch: DeliveryBatch) {
-        reached = batch.reached
+        scannedThrough = batch.scannedThrough
         guard batch.kind != .test else {
             (body, events) = (Array(#"{"type":"test"}"#.utf8), 0)
             return
@@ -25,7 +25,7 @@ package struct WebhookBatch: Sendable {
             var text: [UInt8] = []
             event.write(to: &text, position: positions?.text(after: event.sequence) ?? "")
             guard content.append(text) else {
-                reached = lastSequence ?? reached
+                scannedThrough = lastSequence ?? scannedThrough
                 break
             }
             firstSequence = firstSequence ?? event.sequence

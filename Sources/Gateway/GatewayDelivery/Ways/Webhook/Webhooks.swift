@@ -124,7 +124,7 @@ private final class WebhookWay: Way {
         let content = WebhookBatch(batch)
         let id: String
         do {
-            id = try batch.identify(WebhookBatch.digest(of: content.body), content.reached)
+            id = try batch.identify(WebhookBatch.digest(of: content.body), content.scannedThrough)
         } catch {
             return done(.notTried)
         }
@@ -148,7 +148,7 @@ private final class WebhookWay: Way {
     }
 
     private static func answer(to attempt: WebhookAttempt, _ content: WebhookBatch) -> DeliveryAnswer {
-        guard let error = attempt.error else { return .delivered(through: content.reached) }
+        guard let error = attempt.error else { return .delivered(through: content.scannedThrough) }
         if attempt.status == tooLarge, content.events > 1 {
             return .split(afterSeconds: attempt.retryAfterSeconds)
         }
