@@ -66,13 +66,13 @@ enum DoctorCommand {
                 }, [:], empty: "")
         } else {
             for finding in findings {
-                let mark =
+                let word =
                     switch finding.outcome {
                     case .ok: invocation.io.colored("ok  ", .good)
                     case .warning: invocation.io.colored("note", .doubtful)
                     case .failed: invocation.io.colored("FAIL", .bad)
                     }
-                try invocation.io.print("\(mark)  \(finding.name): \(finding.detail)")
+                try invocation.io.print("\(word)  \(finding.name): \(finding.detail)")
                 if let remedy = finding.remedy { try invocation.io.print("      -> \(remedy)") }
             }
         }

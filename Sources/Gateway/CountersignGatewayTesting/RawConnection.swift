@@ -154,11 +154,11 @@ package final class RawConnection: TestClient {
         return false
     }
 
-    private func fill(until mark: [UInt8]) -> Int? {
+    private func fill(until terminator: [UInt8]) -> Int? {
         while true {
-            if buffer.count >= mark.count {
-                for start in 0...(buffer.count - mark.count)
-                where buffer[start..<start + mark.count].elementsEqual(mark) {
+            if buffer.count >= terminator.count {
+                for start in 0...(buffer.count - terminator.count)
+                where buffer[start..<start + terminator.count].elementsEqual(terminator) {
                     return start
                 }
             }

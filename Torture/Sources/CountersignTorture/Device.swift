@@ -99,9 +99,9 @@ struct Control {
 /// A file of lines that survive a kill of the process, written without the code under test.
 ///
 /// A kill may cut a line: Linux ends a `write` between two pages of the file if a SIGKILL is pending. So each line
-/// begins with a line break, which separates it from a cut line, and ends with a mark, which a cut line lacks.
+/// begins with a line break, which separates it from a cut line, and ends with a terminator, which a cut line lacks.
 final class Journal: Sendable {
-    private static let mark = " ."
+    private static let terminator = " ."
     private let handle: FileHandle
 
     init(path: String) throws {
@@ -112,13 +112,13 @@ final class Journal: Sendable {
     }
 
     func write(_ line: String) {
-        handle.write(Data(("\n" + line.replacingOccurrences(of: "\n", with: " ") + Self.mark).utf8))
+        handle.write(Data(("\n" + line.replacingOccurrences(of: "\n", with: " ") + Self.terminator).utf8))
     }
 
     /// The lines, except lines that a kill has cut.
     static func lines(_ path: String) throws -> [Substring] {
         try String(contentsOfFile: path, encoding: .utf8).split(separator: "\n")
-            .filter { $0.hasSuffix(mark) }.map { $0.dropLast(mark.count) }
+            .filter { $0.hasSuffix(terminator) }.map { $0.dropLast(terminator.count) }
     }
 
     /// The ids, each with the duration of its call in microseconds, without rejected events.

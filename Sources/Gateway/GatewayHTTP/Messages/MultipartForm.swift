@@ -70,9 +70,9 @@ package struct MultipartForm {
         return nil
     }
 
-    /// Removes the bytes up to and including `mark`. Returns those before it, or nil without a mark.
-    private static func cut(_ rest: inout ArraySlice<UInt8>, at mark: [UInt8]) -> ArraySlice<UInt8>? {
-        guard let range = rest.firstRange(of: mark) else { return nil }
+    /// Removes the bytes up to and including the delimiter. Returns those before it, or nil without a delimiter.
+    private static func cut(_ rest: inout ArraySlice<UInt8>, at delimiter: [UInt8]) -> ArraySlice<UInt8>? {
+        guard let range = rest.firstRange(of: delimiter) else { return nil }
         defer { rest = rest[range.upperBound...] }
         return rest[..<range.lowerBound]
     }

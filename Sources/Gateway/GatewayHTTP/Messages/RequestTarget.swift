@@ -22,10 +22,10 @@ struct RequestTarget {
             authority = isValid ? Self.text(bytes, scheme..<end).lowercased() : ""
             start = end
         }
-        let mark = bytes[start...].firstIndex(of: UInt8(ascii: "?"))
-        let path = Self.text(bytes, start..<(mark ?? bytes.count))
+        let questionMark = bytes[start...].firstIndex(of: UInt8(ascii: "?"))
+        let path = Self.text(bytes, start..<(questionMark ?? bytes.count))
         self.path = authority != nil && path.isEmpty ? "/" : path
-        query = mark.map { Self.text(bytes, ($0 + 1)..<bytes.count) }
+        query = questionMark.map { Self.text(bytes, ($0 + 1)..<bytes.count) }
         self.authority = authority
         let isPath = authority != nil || bytes.first == UInt8(ascii: "/") || self.path == "*"
         fault =

@@ -16,13 +16,13 @@ package enum WebOrigin {
         guard !text.contains("*") else {
             return "an origin is one host: name each subdomain, or allow every page with * alone"
         }
-        guard let mark = text.range(of: "://") else { return "the scheme and :// are missing" }
-        let scheme = text[..<mark.lowerBound]
+        guard let separator = text.range(of: "://") else { return "the scheme and :// are missing" }
+        let scheme = text[..<separator.lowerBound]
         guard scheme.utf8.first.map({ 0x61...0x7A ~= $0 }) == true,
             scheme.utf8.allSatisfy({ 0x61...0x7A ~= $0 || $0.isASCIIDigit || "+-.".utf8.contains($0) })
         else { return "the scheme must be in lower case" }
         guard !withoutOrigin.contains(String(scheme)) else { return "pages of \(scheme): have no origin" }
-        let rest = text[mark.upperBound...]
+        let rest = text[separator.upperBound...]
         guard !rest.contains(where: { "/?#@\\".contains($0) }) else {
             return "an origin has no path, no slash at the end, no query and no user name"
         }

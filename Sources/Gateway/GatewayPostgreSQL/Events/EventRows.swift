@@ -175,8 +175,9 @@ private struct EventConditions {
 
     private mutating func numbered(_ condition: String, _ value: SQLValue) -> String {
         values.append(value)
-        guard let mark = condition.range(of: "?") else { return condition }
-        return condition[..<mark.lowerBound] + "?\(values.count)" + condition[mark.upperBound...]
+        guard let questionMark = condition.range(of: "?") else { return condition }
+        return condition[..<questionMark.lowerBound] + "?\(values.count)"
+            + condition[questionMark.upperBound...]
     }
 
     /// Adds a condition for a message id. The daily partitions of `message_id` with old dates were dropped, but the

@@ -34,16 +34,16 @@ struct RetentionSweeper {
         if try deleteCustomers(before: cutoff, connection) { return true }
         var excess = try rules.retentionBytes.map { try keptBytes(connection) - Int64($0) } ?? 0
         if excess <= 0, let oldestMilliseconds, oldestMilliseconds >= cutoff { return false }
-        let mark =
+        let position =
             try connection.first(
                 "SELECT seq FROM retention_mark WHERE app_id = ?1", .text(appID)
             ) { $0.int64(0) } ?? 0
         // Reading one row is enough to decide whether more are needed.
-        oldestMilliseconds = try rows(after: mark, limit: 1, connection).first?.received
+        oldestMilliseconds = try rows(after: position, limit: 1, connection).first?.received
         guard let oldest = oldestMilliseconds, oldest < cutoff || excess > 0 else {
             return try excess > 0 && deleteCustomer(seenUntil: .max, connection)
         }
-        let rows = try rows(after: mark, limit: Self.rowsPerStep, connection)
+        let rows = try rows(after: position, limit: Self.rowsPerStep, connection)
         var hold = try RetentionHold(
             of: appID, connection, nowMilliseconds: nowMilliseconds, days: rules.retentionDays ?? 0)
         var gone: [(position: Int64, day: Int64, bytes: Int64)] = []
@@ -83,14 +83,14 @@ struct RetentionSweeper {
     }
 
     private func rows(
-        after mark: Int64, limit: Int, _ connection: PostgreSQLConnection
+        after position: Int64, limit: Int, _ connection: PostgreSQLConnection
     ) throws -> [(position: Int64, day: Int64, received: Int64, bytes: Int64)] {
         try connection.all(
             """
             SELECT position, day, received_ms, octet_length(body) FROM event
             WHERE app_id = ?1 AND position > ?2 AND position < \(try EventHorizon.end(connection))
             ORDER BY position LIMIT \(limit)
-            """, .text(appID), .integer(mark)
+            """, .text(appID), .integer(position)
         ) { (position: $0.int64(0), day: $0.int64(1), received: $0.int64(2), bytes: $0.int64(3)) }
     }
 

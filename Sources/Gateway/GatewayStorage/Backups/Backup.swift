@@ -191,7 +191,7 @@ package struct Backup: Sendable, Equatable {
         _ path: String, to dataDirectory: String, report: (Step) -> Void = { _ in }
     ) throws(GatewayError) -> Backup {
         let backup = try verify(path, report: report)
-        let mark = dataDirectory + "/" + UnfinishedCopy.restoreFile
+        let markerFile = dataDirectory + "/" + UnfinishedCopy.restoreFile
         let present = BytewiseSet((try? FileManager.default.contentsOfDirectory(atPath: dataDirectory)) ?? [])
         // A crash can also leave the other files of a database.
         let restored = databases.flatMap { name in ["", "-journal", "-wal", "-shm"].map { name + $0 } }
@@ -212,7 +212,7 @@ package struct Backup: Sendable, Equatable {
                 atPath: dataDirectory, withIntermediateDirectories: true,
                 attributes: [.posixPermissions: 0o700])
             // After a crash, prevents a gateway from starting on an incomplete restore.
-            try Data().write(to: URL(fileURLWithPath: mark))
+            try Data().write(to: URL(fileURLWithPath: markerFile))
             try synchronize(dataDirectory)
             try clear()
             for file in backup.files {
@@ -224,10 +224,10 @@ package struct Backup: Sendable, Equatable {
                 try synchronize(target)
             }
             try synchronize(dataDirectory)
-            try FileManager.default.removeItem(atPath: mark)
+            try FileManager.default.removeItem(atPath: markerFile)
             try synchronize(dataDirectory)
         } catch {
-            if (try? clear()) != nil { try? FileManager.default.removeItem(atPath: mark) }
+            if (try? clear()) != nil { try? FileManager.default.removeItem(atPath: markerFile) }
             throw GatewayError(
                 .storage, "\(dataDirectory) cannot be written: \(FileProblem.text(error))")
         }

@@ -31,7 +31,7 @@ package protocol CopyEndpoint: AnyObject {
     /// Completes the copy once all rows are written: row numbers, counters and indexes.
     func complete(_ log: CopiedLog, _ numbers: BytewiseDictionary<Int64>, _ tables: [CopyTable]) throws
 
-    /// Removes the mark of an unfinished copy.
+    /// Removes the marker of an unfinished copy.
     func finish() throws
 }
 

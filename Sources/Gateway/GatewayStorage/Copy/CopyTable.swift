@@ -95,8 +95,8 @@ extension CopyTable {
         from source: String, by key: [String], after lastKey: [SQLValue], most: Int, more: String = ""
     ) -> String {
         let names = Self.quoted(key)
-        let marks = lastKey.indices.map { "?\($0 + 1)" }.joined(separator: ", ")
-        let condition = lastKey.isEmpty ? "" : " WHERE (\(names)) > (\(marks))"
+        let placeholders = lastKey.indices.map { "?\($0 + 1)" }.joined(separator: ", ")
+        let condition = lastKey.isEmpty ? "" : " WHERE (\(names)) > (\(placeholders))"
         return "SELECT \(list)\(more) FROM \(source)\(condition) ORDER BY \(names) LIMIT \(most)"
     }
 

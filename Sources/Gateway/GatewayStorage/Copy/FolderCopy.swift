@@ -29,10 +29,10 @@ package final class FolderCopy: CopyEndpoint {
 
     /// Throws `conflict` when the folder holds anything except an unfinished copy of this log.
     package convenience init(to path: String, copyOf log: CopiedLog) throws(GatewayError) {
-        let mark = UnfinishedCopy.path(in: path)
+        let markerFile = UnfinishedCopy.path(in: path)
         let text = log.id.hexadecimal + "\n"
         let found = (try? FileManager.default.contentsOfDirectory(atPath: path)) ?? []
-        if let kept = FileManager.default.contents(atPath: mark) {
+        if let kept = FileManager.default.contents(atPath: markerFile) {
             guard kept.isEmpty || kept == Data(text.utf8) else {
                 throw GatewayError(
                     .conflict, "\(path) contains an unfinished copy of another source; give a new folder")
@@ -42,9 +42,9 @@ package final class FolderCopy: CopyEndpoint {
         }
         try self.init(try DataDirectory(path: path))
         try GatewayError.storing {
-            try Data(text.utf8).write(to: URL(fileURLWithPath: mark))
-            guard synchronizeFile(mark) == 0, synchronizeFile(path) == 0 else {
-                throw GatewayError(.storage, "cannot write \(mark)")
+            try Data(text.utf8).write(to: URL(fileURLWithPath: markerFile))
+            guard synchronizeFile(markerFile) == 0, synchronizeFile(path) == 0 else {
+                throw GatewayError(.storage, "cannot write \(markerFile)")
             }
             try makeEvents()
             try open()

@@ -51,7 +51,7 @@ package struct StorageCopy {
         }
     }
 
-    /// Compares all tables. If all are equal, removes the mark of an unfinished copy from the target.
+    /// Compares all tables. If all are equal, removes the marker of an unfinished copy from the target.
     package func compare(_ report: (Compared) throws -> Void = { _ in }) throws(GatewayError) -> [Compared] {
         try GatewayError.storing {
             var all: [Compared] = []

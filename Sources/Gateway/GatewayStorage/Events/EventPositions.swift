@@ -44,7 +44,7 @@ package struct EventPositions: Sendable {
 
     /// Positions of one app, for formatting many of them.
     package func of(_ appID: String) -> AppPositions {
-        AppPositions(start: [Self.version] + logID + Self.mark(of: appID))
+        AppPositions(start: [Self.version] + logID + Self.tag(of: appID))
     }
 
     package func sequence(of text: String, in appID: String) throws(Fault) -> Int64 {
@@ -54,14 +54,14 @@ package struct EventPositions: Sendable {
         let check = bytes[..<21].withUnsafeBytes { checksum($0) }
         guard check == bytes[21...].reduce(UInt32(0), { $0 << 8 | UInt32($1) }) else { throw .malformed }
         guard bytes[1..<9].elementsEqual(logID) else { throw .otherLog }
-        guard bytes[9..<13].elementsEqual(Self.mark(of: appID)) else { throw .otherApp }
+        guard bytes[9..<13].elementsEqual(Self.tag(of: appID)) else { throw .otherApp }
         let sequence = Int64(bitPattern: bytes[13..<21].reduce(UInt64(0)) { $0 << 8 | UInt64($1) })
         guard sequence >= 0 else { throw .malformed }
         guard sequence <= head else { throw .ahead }
         return sequence
     }
 
-    private static func mark(of appID: String) -> [UInt8] {
+    private static func tag(of appID: String) -> [UInt8] {
         Array(SHA256.digest(appID).prefix(4))
     }
 }

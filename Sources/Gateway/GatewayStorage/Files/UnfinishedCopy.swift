@@ -2,7 +2,7 @@ internal import CountersignCore
 internal import Foundation
 package import GatewayModel
 
-/// The mark of an unfinished copy, which prevents other use of the target.
+/// The marker of an unfinished copy, which prevents other use of the target.
 package enum UnfinishedCopy {
     /// The table with the last copied event. It is dropped when the copy is complete.
     package static let table = "unfinished_copy"

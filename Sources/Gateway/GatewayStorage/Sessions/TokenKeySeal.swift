@@ -97,23 +97,23 @@ package struct TokenKeySeal: Sendable {
 
     // MARK: Secrets in columns
 
-    package static let mark = "sealed:"
+    package static let prefix = "sealed:"
 
     /// Encrypts a secret for a row and column. Decryption fails for any other row or column.
     package func sealed(_ secret: [UInt8], _ column: SecretColumn, _ key: [String]) -> [UInt8] {
         let context = Self.context(column, key)
         return Array(
-            (Self.mark + Base64URL.encode(AES256GCM.seal(secret, key: self.key, context: context))).utf8)
+            (Self.prefix + Base64URL.encode(AES256GCM.seal(secret, key: self.key, context: context))).utf8)
     }
 
     /// Decrypts a secret. Nil if it was encrypted with another key or for another row. Returns plain secrets unchanged.
     package func opened(_ stored: [UInt8], _ column: SecretColumn, _ key: [String]) -> [UInt8]? {
         guard Self.isSealed(stored) else { return stored }
-        return Base64URL.decode(String(decoding: stored.dropFirst(Self.mark.utf8.count), as: UTF8.self))
+        return Base64URL.decode(String(decoding: stored.dropFirst(Self.prefix.utf8.count), as: UTF8.self))
             .flatMap { AES256GCM.open($0, key: self.key, context: Self.context(column, key)) }
     }
 
-    package static func isSealed(_ stored: [UInt8]) -> Bool { stored.starts(with: mark.utf8) }
+    package static func isSealed(_ stored: [UInt8]) -> Bool { stored.starts(with: prefix.utf8) }
 
     /// Includes the length of each key value, so that different rows have different contexts.
     private static func context(_ column: SecretColumn, _ key: [String]) -> [UInt8] {
