@@ -13,7 +13,7 @@ from .common import ROOT
 POSTGRESQL = "COUNTERSIGN_TEST_STORAGE=postgresql scripts/test.sh"
 # Tests of the gateway that run on PostgreSQL in CI too, because their results depend on the storage.
 ESSENTIAL = ("NativeDialect|ForgedIdentity|EventProof|StoredEvent|EventFiles|KeyRing|Analytics|Following|StreamWay|StreamRunner|DeliveryConformance|AppSetting|AppDeletion|"
-             "CustomerStore|BloomreachInbox|SessionTable|WebhookRunner")
+             "CustomerStore|BloomreachInbox|TokenFamilyTable|WebhookRunner")
 TOOL = "python3 -B -m tools "
 PROGRAM = "swift build --product countersign-cli && " + TOOL
 # Builds the program with NATS over the program without NATS, so these checks run last. A separate build folder would

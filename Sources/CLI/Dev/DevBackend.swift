@@ -16,7 +16,7 @@ struct DevBackend: Sendable {
     /// Random part of the dashboard link's path, so that other pages cannot guess it.
     let dashboardSecret = Base64URL.encode(.random(count: 16))
     let dashboardURL: String
-    let openSession: @Sendable () throws -> String
+    let openSignInSession: @Sendable () throws -> String
     var now: @Sendable () -> Date = { Date() }
 
     var endpoints: [Endpoint] {
@@ -73,7 +73,7 @@ struct DevBackend: Sendable {
 
     /// Signs the developer in. The gateway receives the cookie too: cookies ignore ports (RFC 6265, section 8.5).
     private func signIn(_ request: HTTPRequest) -> HTTPResponse {
-        guard let session = try? openSession() else {
+        guard let session = try? openSignInSession() else {
             return request.failure(500, "not_signed_in", "the session could not be stored")
         }
         let (name, value) = AdminCookie.field(session, isSecure: false)

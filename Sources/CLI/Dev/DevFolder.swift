@@ -88,13 +88,13 @@ struct DevFolder: Sendable {
     }
 
     /// Opens a dashboard session. Returns the token for its cookie.
-    func openSession() throws -> String {
+    func openSignInSession() throws -> String {
         let admins = try AppDirectory(dataDirectory: path).admins
         if try !admins.users().contains(where: { $0.name == Self.operatorName }) {
             // No password matches `ofNobody`, so only the link of `countersign dev` can sign in.
             try admins.createUser(
                 name: Self.operatorName, role: .owner, password: .ofNobody(cost: .password))
         }
-        return try admins.openSession(for: Self.operatorName, at: Milliseconds(Date()).count)
+        return try admins.openSignInSession(for: Self.operatorName, at: Milliseconds(Date()).count)
     }
 }

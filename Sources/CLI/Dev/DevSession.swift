@@ -27,7 +27,7 @@ struct DevSession: Sendable {
         gatewayURL = configuration.url(port: gateway.port)
         backend = DevBackend(
             key: folder.key, tokenSeconds: tokenSeconds, gatewayURL: gatewayURL, writeKey: folder.writeKey,
-            dashboardURL: gatewayURL + "/admin/", openSession: folder.openSession)
+            dashboardURL: gatewayURL + "/admin/", openSignInSession: folder.openSignInSession)
         do {
             let router = Router(backend.endpoints)
             server = HTTPServer(limits: GatewayLimits(), observer: ObserverGroup(members: [])) {

@@ -45,7 +45,7 @@ package enum FolderTemplate {
 
     private static func make(_ storage: SQLiteStorage, _ content: TestContent) throws -> String? {
         _ = try storage.openControl(as: .account)
-        _ = try storage.openSessions(refreshKey: [UInt8](repeating: 0, count: 32))
+        _ = try storage.openTokenFamilies(refreshKey: [UInt8](repeating: 0, count: 32))
         _ = try storage.openSecrets()
         _ = try storage.openDeliveries()
         _ = try storage.openEarlierStreams()

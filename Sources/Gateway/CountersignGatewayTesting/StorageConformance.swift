@@ -235,18 +235,17 @@ extension StorageConformance {
 extension StorageConformance {
     private static let tick: Int64 = 1_000
 
-    private static func open(_ store: SessionStore, client: String? = nil) throws -> (Session, RefreshToken) {
+    private static func open(_ store: TokenFamilyStore) throws -> (Session, RefreshToken) {
         try store.perform { table in
-            try table.open(
-                .init(appID: "shop", subject: "ada", clientID: client, rules: TokenRules()), at: 0)
+            try table.open(.init(appID: "shop", subject: "ada", rules: TokenRules()), at: 0)
         }
     }
 
     private static func exchange(
-        _ token: RefreshToken, _ store: SessionStore, at now: Int64
+        _ token: RefreshToken, _ store: TokenFamilyStore, at now: Int64
     ) throws -> RefreshToken? {
         try store.perform { table in
-            let presentation = SessionTable.Presentation(now: now, rules: { _ in TokenRules() })
+            let presentation = TokenFamilyTable.Presentation(now: now, rules: { _ in TokenRules() })
             guard case .granted(_, let child) = try table.exchange(token, presentation) else { return nil }
             return child
         }
@@ -255,7 +254,7 @@ extension StorageConformance {
     private static func refreshTokensAreExchangedOnce(_ storage: any Storage) throws {
         let key = try storage.openSecrets().refreshKey()
         try expect(try storage.openSecrets().refreshKey() == key, "the key of refresh tokens stays the same")
-        let store = try storage.openSessions(refreshKey: key)
+        let store = try storage.openTokenFamilies(refreshKey: key)
         defer { store.close() }
         let (session, first) = try open(store)
         let second = try unwrap(try exchange(first, store, at: tick), "a new token is exchanged")
@@ -271,13 +270,13 @@ extension StorageConformance {
 
     private static func endedSessionsStayEnded(_ storage: any Storage) throws {
         let key = try storage.openSecrets().refreshKey()
-        let store = try storage.openSessions(refreshKey: key)
+        let store = try storage.openTokenFamilies(refreshKey: key)
         let (session, token) = try open(store)
         let assertion = SpentAssertion(clientID: "c", id: "a", expiresMilliseconds: 10 * tick)
         try expect(try store.perform { try $0.spend(assertion) }, "a new assertion is accepted")
         _ = try store.perform { try $0.end(id: session.id, .operator, at: tick) }
         store.close()
-        let again = try storage.openSessions(refreshKey: key)
+        let again = try storage.openTokenFamilies(refreshKey: key)
         defer { again.close() }
         try expect(try exchange(token, again, at: 2 * tick) == nil, "an ended session gives no token")
         try expect(try !again.perform { try $0.spend(assertion) }, "a used assertion is rejected")
@@ -296,7 +295,7 @@ extension StorageConformance {
         let control = try storage.openControl(as: Operator(name: "ada", role: "owner"))
         _ = try control.createApp(id: "shop")
         let key = try storage.openSecrets().refreshKey()
-        let sessions = try storage.openSessions(refreshKey: key)
+        let sessions = try storage.openTokenFamilies(refreshKey: key)
         let store = try storage.openEvents(EventStoreOptions(pendingBytes: 1 << 20))
         defer {
             store.close()
@@ -321,7 +320,7 @@ extension StorageConformance {
         try expect(try restored.people.find(ada, in: "shop") != nil, "customers are restored")
         let restoredKey = try restored.openSecrets().refreshKey()
         try expect(restoredKey == key, "the keys of the token service are restored")
-        let restoredSessions = try restored.openSessions(refreshKey: restoredKey)
+        let restoredSessions = try restored.openTokenFamilies(refreshKey: restoredKey)
         defer { restoredSessions.close() }
         try expect(try exchange(token, restoredSessions, at: tick) != nil, "sessions are restored")
         let restoredStore = try restored.openEvents(EventStoreOptions(pendingBytes: 1 << 20))

@@ -92,11 +92,11 @@ package struct PostgreSQLStorage: Storage {
         return try TokenKeySeal(making: tokenKeyFile)
     }
 
-    package func openSessions(refreshKey: [UInt8]) throws(GatewayError) -> SessionStore {
+    package func openTokenFamilies(refreshKey: [UInt8]) throws(GatewayError) -> TokenFamilyStore {
         let time: @Sendable (any SQLConnection) throws -> Int64 = { connection in
             try connection.first("SELECT \(ClusterTables.now)") { $0.int64(0) } ?? 0
         }
-        return SessionStore(
+        return TokenFamilyStore(
             database(.sessions), refreshKey: refreshKey, databaseTime: takesGivenTime ? nil : time)
     }
 

@@ -48,8 +48,8 @@ package struct SQLiteStorage: Storage {
         try TokenSecrets(dataDirectory: folder, at: now())
     }
 
-    package func openSessions(refreshKey: [UInt8]) throws(GatewayError) -> SessionStore {
-        try SessionStore(dataDirectory: folder, refreshKey: refreshKey, at: now())
+    package func openTokenFamilies(refreshKey: [UInt8]) throws(GatewayError) -> TokenFamilyStore {
+        try TokenFamilyStore(dataDirectory: folder, refreshKey: refreshKey, at: now())
     }
 
     package func openEvents(_ options: EventStoreOptions) throws(GatewayError) -> any EventStore {

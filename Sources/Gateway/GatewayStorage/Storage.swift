@@ -19,7 +19,7 @@ package protocol Storage: Sendable {
     func openSecrets() throws(GatewayError) -> TokenSecrets
 
     /// Refresh tokens derive from `refreshKey`.
-    func openSessions(refreshKey: [UInt8]) throws(GatewayError) -> SessionStore
+    func openTokenFamilies(refreshKey: [UInt8]) throws(GatewayError) -> TokenFamilyStore
 
     /// Called once by a running gateway. An instance may have only one event store open at a time.
     func openEvents(_ options: EventStoreOptions) throws(GatewayError) -> any EventStore

@@ -8,7 +8,7 @@ internal import Foundation
 enum Clients {
     private struct State {
         var last: UInt = 0
-        var open: [UInt: Session] = [:]
+        var open: [UInt: ClientHandle] = [:]
     }
 
     private static let state = Lock(State())
@@ -40,9 +40,9 @@ enum Clients {
                 members["context"] = .object(context)
             }
             let callbacks = makeCallbacks(keepsTexts)
-            let session: Session
+            let client: ClientHandle
             do throws(CountersignError) {
-                session = Session(try make(Arguments(members), callbacks), callbacks)
+                client = ClientHandle(try make(Arguments(members), callbacks), callbacks)
             } catch {
                 // The caller may free the callbacks' context on return.
                 callbacks.drain()
@@ -50,7 +50,7 @@ enum Clients {
             }
             return state.withLock { state in
                 state.last += 1
-                state.open[state.last] = session
+                state.open[state.last] = client
                 return OpaquePointer(bitPattern: state.last)
             }
         } catch let failure {
@@ -64,20 +64,20 @@ enum Clients {
     }
 
     static func with(
-        _ handle: OpaquePointer?, _ body: (Session) -> countersign_status
+        _ handle: OpaquePointer?, _ body: (ClientHandle) -> countersign_status
     ) -> countersign_status {
         find(handle) { $0.open[$1] }.map(body) ?? missing(handle)
     }
 
     static func close(_ handle: OpaquePointer?, _ done: ResultCallback) -> countersign_status {
-        guard let session = find(handle, { $0.open.removeValue(forKey: $1) }) else { return missing(handle) }
-        session.close(done)
+        guard let client = find(handle, { $0.open.removeValue(forKey: $1) }) else { return missing(handle) }
+        client.close(done)
         return COUNTERSIGN_OK
     }
 
     private static func find(
-        _ handle: OpaquePointer?, _ take: (inout State, UInt) -> Session?
-    ) -> Session? {
+        _ handle: OpaquePointer?, _ take: (inout State, UInt) -> ClientHandle?
+    ) -> ClientHandle? {
         guard let handle, process == getpid() else { return nil }
         return state.withLock { take(&$0, UInt(bitPattern: handle)) }
     }

@@ -46,7 +46,7 @@ struct AppRegistryTests {
         let changes: [() throws -> Void] = [
             { _ = try apps.createApp(id: "blog") }, { _ = try apps.deleteApp(id: "blog") },
             { _ = try apps.apiTokens.token(apiToken, at: 7_200_000) },
-            { _ = try apps.admins.openSession(for: "kim", at: 1_000) },
+            { _ = try apps.admins.openSignInSession(for: "kim", at: 1_000) },
             { _ = try apps.createWriteKey(for: "shop", description: "web") },
             { try apps.renameApp("shop", to: "The shop") },
             { _ = try apps.clients.create(of: "shop", name: "x") },

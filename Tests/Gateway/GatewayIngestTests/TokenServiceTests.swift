@@ -32,11 +32,11 @@ struct TokenServiceTests {
 
     /// Each refresh deletes one batch, and the next batch need not wait for an hour.
     @Test func expiredSessionsAreDeletedBatchByBatch() throws {
-        let store = try place.open().openSessions(refreshKey: [UInt8](repeating: 7, count: 32))
+        let store = try place.open().openTokenFamilies(refreshKey: [UInt8](repeating: 7, count: 32))
         var rules = TokenRules()
         rules.refreshSeconds = 100_000
         try store.perform { [rules] table in
-            for _ in 0..<(2 * SessionTable.prunedRows + 1) {
+            for _ in 0..<(2 * TokenFamilyTable.prunedRows + 1) {
                 _ = try table.open(.init(appID: "shop", subject: "user-1", rules: rules), at: 0)
             }
         }
@@ -54,7 +54,7 @@ struct TokenServiceTests {
     @Test(.onSQLite("a table that another process renames"))
     func aFailedDeletionIsLogged() throws {
         let lines = Lock<[String]>([])
-        _ = try place.open().openSessions(refreshKey: [UInt8](repeating: 7, count: 32))
+        _ = try place.open().openTokenFamilies(refreshKey: [UInt8](repeating: 7, count: 32))
         try place.connection(to: "tokens").execute("ALTER TABLE used_assertion RENAME TO elsewhere")
         let log = GatewayLog(level: .error) { line in
             lines.withLock { $0.append(String(decoding: line, as: UTF8.self)) }

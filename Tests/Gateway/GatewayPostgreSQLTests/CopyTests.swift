@@ -35,7 +35,7 @@ extension PostgreSQLTests {
             _ = try control.createWriteKey(for: "shop", description: "a\0b")
             let secrets = try storage.openSecrets()
             let signer = try secrets.signer(at: 1_000).id
-            let sessions = try storage.openSessions(refreshKey: secrets.refreshKey())
+            let sessions = try storage.openTokenFamilies(refreshKey: secrets.refreshKey())
             defer { sessions.close() }
             let (_, token) = try sessions.perform { table in
                 try table.open(
@@ -295,11 +295,11 @@ extension PostgreSQLTests {
             #expect(entries >= 3 && brokenAt == nil)
             let secrets = try storage.openSecrets()
             #expect(try secrets.signer(at: 2_000).id == state.signer)
-            let sessions = try storage.openSessions(refreshKey: secrets.refreshKey())
+            let sessions = try storage.openTokenFamilies(refreshKey: secrets.refreshKey())
             defer { sessions.close() }
             let shown = state.token
             let child = try sessions.perform { table -> RefreshToken? in
-                let presentation = SessionTable.Presentation(
+                let presentation = TokenFamilyTable.Presentation(
                     now: Int64(times) * 1_000, rules: { _ in TokenRules() })
                 guard case .granted(_, let child) = try table.exchange(shown, presentation) else {
                     return nil

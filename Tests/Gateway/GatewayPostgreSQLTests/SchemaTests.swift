@@ -74,7 +74,7 @@ extension PostgreSQLTests {
                 let storage = try SQLiteStorage(dataDirectory: folder)
                 _ = try storage.openControl(as: .schedule)
                 _ = try storage.openSecrets()
-                _ = try storage.openSessions(refreshKey: [])
+                _ = try storage.openTokenFamilies(refreshKey: [])
                 _ = try storage.openAnalytics(from: NoTraffic(), now: { Date() }) { _ in }
                 _ = try storage.openDeliveries()
                 _ = try storage.openEarlierStreams()

@@ -34,7 +34,7 @@ extension PostgreSQLTests {
                     try folder.storage(database, takesGivenTime: false)
                 }
                 let stores = try storages.map {
-                    try $0.openSessions(refreshKey: $0.openSecrets().refreshKey())
+                    try $0.openTokenFamilies(refreshKey: $0.openSecrets().refreshKey())
                 }
                 defer { for store in stores { store.close() } }
                 var (_, token) = try stores[0].perform { table in
@@ -45,7 +45,7 @@ extension PostgreSQLTests {
                     let (shown, children) = (token, Lock<[RefreshToken]>([]))
                     try Self.onThreads(16) { number in
                         let child = try stores[number % 3].perform { table -> RefreshToken? in
-                            let presentation = SessionTable.Presentation(
+                            let presentation = TokenFamilyTable.Presentation(
                                 now: Int64(number % 3) * 3_600_000, rules: { _ in TokenRules() })
                             guard case .granted(_, let child) = try table.exchange(shown, presentation) else {
                                 return nil

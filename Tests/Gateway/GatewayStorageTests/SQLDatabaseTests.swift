@@ -27,7 +27,7 @@ struct SQLDatabaseTests {
 
         init(_ errors: [InjectedError]) throws {
             let sqlite = try SQLiteConnection(path: ":memory:")
-            try sqlite.migrate(SessionSchema.migrations)
+            try sqlite.migrate(TokenFamilySchema.migrations)
             state = Lock(State(sqlite: sqlite, errors: errors))
         }
 
@@ -54,7 +54,7 @@ struct SQLDatabaseTests {
         func version() -> Int64 { 0 }
     }
 
-    private let opening = SessionTable.Opening(appID: "shop", subject: "user-1", rules: TokenRules())
+    private let opening = TokenFamilyTable.Opening(appID: "shop", subject: "user-1", rules: TokenRules())
 
     private func sessions(_ database: Contended) throws -> Int? {
         try database.read { try $0.first("SELECT count(*) FROM session") { $0.int(0) } }
@@ -62,7 +62,7 @@ struct SQLDatabaseTests {
 
     @Test func aBatchWithASerializationConflictRunsAgain() throws {
         let database = try Contended(Array(repeating: InjectedError(isRetryable: true), count: 4))
-        let store = SessionStore(database, refreshKey: Array(repeating: 7, count: 32))
+        let store = TokenFamilyStore(database, refreshKey: Array(repeating: 7, count: 32))
         let (session, token) = try store.perform { [opening] in try $0.open(opening, at: 0) }
         #expect(database.runs == 5 && database.areAlone.allSatisfy { !$0 })
         #expect(try sessions(database) == 1)
@@ -80,7 +80,7 @@ struct SQLDatabaseTests {
 
     @Test func permanentErrorsAreNotRetried() throws {
         let database = try Contended([InjectedError(isFull: true)])
-        let store = SessionStore(database, refreshKey: Array(repeating: 7, count: 32))
+        let store = TokenFamilyStore(database, refreshKey: Array(repeating: 7, count: 32))
         let reason = Lock<StoreFailure.Reason?>(nil)
         store.submit({ [opening] in try $0.open(opening, at: 0) }) { result in
             if case .failure(let failure) = result { reason.withLock { $0 = failure.reason } }

@@ -15,7 +15,7 @@ final class DeletedApps: Sendable {
     private let directory: AppDirectory
     private let registry: AppRegistry
     private let data: [any AppData]
-    private let sessions: SessionStore
+    private let sessions: TokenFamilyStore
     private let freed: @Sendable (String) -> Void
     private let hasDuty: @Sendable () -> Bool
     private let log: GatewayLog
@@ -26,7 +26,7 @@ final class DeletedApps: Sendable {
     /// `data` is everything that stores data of apps, including `sessions`. `hasDuty` is false while another
     /// gateway deletes apps. `freed` is called when an id is about to become available again.
     init(
-        directory: AppDirectory, registry: AppRegistry, data: [any AppData], sessions: SessionStore,
+        directory: AppDirectory, registry: AppRegistry, data: [any AppData], sessions: TokenFamilyStore,
         freed: @escaping @Sendable (String) -> Void, hasDuty: @escaping @Sendable () -> Bool, log: GatewayLog,
         now: @escaping @Sendable () -> Date
     ) {

@@ -147,7 +147,7 @@ package final class AdminAPI: Sendable {
             return AdminIdentity(name: "token:\(token.name)#\(token.id)", role: role)
         }
         guard let cookie = request.sessionToken(isSecure: isSecure),
-            let session = try directory.admins.session(cookie, at: milliseconds)
+            let session = try directory.admins.signInSession(cookie, at: milliseconds)
         else { throw AdminProblem(401, "unauthenticated", "sign in, or send an API token as Bearer") }
         return AdminIdentity(
             name: session.user.name, role: session.user.role, session: (cookie, session.expires),

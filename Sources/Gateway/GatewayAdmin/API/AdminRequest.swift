@@ -105,7 +105,7 @@ package enum AdminCookie {
 
     /// The field that sets the cookie. An empty token deletes it.
     package static func field(_ token: String, isSecure: Bool) -> (name: String, value: String) {
-        let age = token.isEmpty ? 0 : AdminStore.sessionMilliseconds / 1000
+        let age = token.isEmpty ? 0 : AdminStore.signInMilliseconds / 1000
         // Browsers accept the prefix only with `Path=/` and `Secure` (RFC 6265bis, section 4.1.3.2).
         let place = "\(name(isSecure: isSecure))=\(token); " + (isSecure ? "Path=/; Secure" : "Path=/admin")
         return ("Set-Cookie", "\(place); HttpOnly; SameSite=Strict; Max-Age=\(age)")

@@ -149,7 +149,7 @@ struct TokenServiceRoutes: Sendable {
     }
 
     private static let session = AnswerShape<Resource>(
-        named: "TokenSession", .init("id", \.session.id), .init("user", .string, \.user),
+        named: "TokenFamily", .init("id", \.session.id), .init("user", .string, \.user),
         .init("client", \.session.clientID), .init("scope", \.session.scope),
         .init("state", .choice(["active", "expired", "revoked"]), \.state),
         .init("refreshes", \.session.generation), .time("created_ms", \.session.createdMilliseconds),

@@ -39,7 +39,7 @@ struct SignInRoutes: Sendable {
                 queueClass: .password, .nothing, answer: changePassword),
             AdminRoute("DELETE", "/session", .viewer, "Sign out", .nothing) { call in
                 if let session = call.identity.session {
-                    try call.directory.admins.closeSession(session.token)
+                    try call.directory.admins.closeSignInSession(session.token)
                 }
                 let (name, value) = AdminCookie.field("", isSecure: isSecure)
                 return call.noContent.with(name, value)
@@ -61,7 +61,8 @@ struct SignInRoutes: Sendable {
         .init("recovery_codes") { $0.user.recoveryCodes })
 
     private static let session = AnswerShape<SignedIn>(
-        named: "Session", .object("user", user) { $0.identity }, .init("csrf") { $0.identity.csrfToken },
+        named: "SignInSession", .object("user", user) { $0.identity },
+        .init("csrf") { $0.identity.csrfToken },
         .time("expires_ms") { $0.identity.session?.expiresMilliseconds },
         .init("second_factor", .nullable(factor.shape)) { $0.factor.map(factor.json) })
 
@@ -225,16 +226,16 @@ struct SignInRoutes: Sendable {
     private func open(
         _ call: AdminCall, _ name: String, _ role: AdminRole, status: Int
     ) throws -> HTTPResponse {
-        let token = try call.directory.admins.openSession(for: name, at: call.nowMilliseconds)
+        let token = try call.directory.admins.openSignInSession(for: name, at: call.nowMilliseconds)
         let identity = AdminIdentity(
-            name: name, role: role, session: (token, call.nowMilliseconds + AdminStore.sessionMilliseconds))
+            name: name, role: role, session: (token, call.nowMilliseconds + AdminStore.signInMilliseconds))
         let (field, value) = AdminCookie.field(token, isSecure: isSecure)
         return call.answer(try Self.json(identity, call), status: status).with(field, value)
     }
 
     private static func json(_ identity: AdminIdentity, _ call: AdminCall) throws -> JSONValue {
         let session = try identity.session.flatMap { session in
-            try call.directory.admins.session(session.token, at: call.nowMilliseconds)
+            try call.directory.admins.signInSession(session.token, at: call.nowMilliseconds)
         }
         return Self.session.json((identity, session.map { user, _, mustEnrol in (user, mustEnrol) }))
     }

@@ -25,7 +25,7 @@ public final class SessionDirectory: Sendable {
     }
 
     private let apps: AppDirectory
-    private let store: SessionStore
+    private let store: TokenFamilyStore
     private let secrets: TokenSecrets
     /// Milliseconds since 1970.
     private let clock: @Sendable () -> Int64
@@ -47,7 +47,7 @@ public final class SessionDirectory: Sendable {
         self.clock = clock
         self.apps = apps
         secrets = try storage.openSecrets()
-        store = try storage.openSessions(refreshKey: try secrets.refreshKey())
+        store = try storage.openTokenFamilies(refreshKey: try secrets.refreshKey())
     }
 
     /// Opens a token family for a user.

@@ -8,7 +8,7 @@ package import GatewayStorage
 package final class TokenService: Sendable {
     package let apps: AppRegistry
     let issued: IssuedTokens
-    package let store: SessionStore
+    package let store: TokenFamilyStore
     /// Limits the requests of one token family, client or address.
     let limiter: RateLimiter<BytewiseText>
     let now: @Sendable () -> Date
@@ -50,7 +50,7 @@ package final class TokenService: Sendable {
         limiter = RateLimiter(rate: limits.tokenRequestsPerSecond, sharers: gateways)
         secrets = try storage.openSecrets()
         refreshKey = try secrets.refreshKey()
-        store = try storage.openSessions(refreshKey: refreshKey)
+        store = try storage.openTokenFamilies(refreshKey: refreshKey)
         try refresh()
     }
 
@@ -148,7 +148,7 @@ package final class TokenService: Sendable {
 
     /// Opens a token family. `finish` creates the response when the family is on disk.
     package func open(
-        _ opening: SessionTable.Opening, for request: HTTPRequest,
+        _ opening: TokenFamilyTable.Opening, for request: HTTPRequest,
         finish: @escaping (IssuedPair) -> HTTPResponse
     ) -> HTTPOutcome {
         let now = nowMilliseconds
@@ -186,7 +186,7 @@ package final class TokenService: Sendable {
             throw OAuthError(.invalidGrant, "this gateway did not issue the refresh token")
         }
         try limit("session " + token.sessionID)
-        let presentation = SessionTable.Presentation(
+        let presentation = TokenFamilyTable.Presentation(
             clientID: caller.clientID, publicClientID: caller.deviceAppID,
             now: nowMilliseconds, rules: { [apps] in apps.app(id: $0)?.tokenRules }, scope: scope,
             assertion: caller.assertion)
@@ -253,7 +253,7 @@ package final class TokenService: Sendable {
             store.submit(
                 { table in
                     if let assertion = caller.assertion, try !table.spend(assertion) {
-                        return SessionTable.Revocation.rejected(.replayed)
+                        return TokenFamilyTable.Revocation.rejected(.replayed)
                     }
                     if let refreshToken {
                         return try table.revoke(
@@ -328,7 +328,7 @@ package final class TokenService: Sendable {
         }
     }
 
-    private static func error(_ rejection: SessionTable.Rejection) -> OAuthError {
+    private static func error(_ rejection: TokenFamilyTable.Rejection) -> OAuthError {
         switch rejection {
         case .unknown: OAuthError(.invalidGrant, "there is no such session; log in again")
         case .expired: OAuthError(.invalidGrant, "the session has expired; log in again")

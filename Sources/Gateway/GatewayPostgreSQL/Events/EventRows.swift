@@ -175,9 +175,8 @@ private struct EventConditions {
 
     private mutating func numbered(_ condition: String, _ value: SQLValue) -> String {
         values.append(value)
-        guard let questionMark = condition.range(of: "?") else { return condition }
-        return condition[..<questionMark.lowerBound] + "?\(values.count)"
-            + condition[questionMark.upperBound...]
+        guard let parameter = condition.range(of: "?") else { return condition }
+        return condition[..<parameter.lowerBound] + "?\(values.count)" + condition[parameter.upperBound...]
     }
 
     /// Adds a condition for a message id. The daily partitions of `message_id` with old dates were dropped, but the

@@ -22,7 +22,7 @@ package enum PostgreSQLSchema {
     /// migration must not remove what the previous version uses.
     static let migrations = [
         converted(
-            ControlDatabase.script + TokenSecrets.schema + SessionSchema.script + AnalyticsStore.schema
+            ControlDatabase.script + TokenSecrets.schema + TokenFamilySchema.script + AnalyticsStore.schema
                 + DeliveryStore.migrations[0] + EarlierStreams.schema + EventLogSchema.script
                 + EventConsumerSchema.script + CustomerSchema.script + ClusterTables.script),
         converted(DeliveryStore.migrations[1] + ControlDatabase.webhookDigest),
@@ -32,7 +32,7 @@ package enum PostgreSQLSchema {
         converted(ControlDatabase.publishedKeySets)
             + "DELETE FROM cluster_note WHERE kind = 'published_keys'",
         converted(ControlDatabase.begunSecondFactor),
-        SessionSchema.expiries,
+        TokenFamilySchema.expiries,
         converted(ProgressColumns.script),
         // A gateway of an earlier version can no longer store a key set, because its `ON CONFLICT` names the old key.
         """

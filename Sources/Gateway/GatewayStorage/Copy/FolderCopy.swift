@@ -69,7 +69,7 @@ package final class FolderCopy: CopyEndpoint {
         let storage = SQLiteStorage(folder: folder)
         _ = try storage.openControl(as: .schedule)
         _ = try storage.openSecrets()
-        _ = try storage.openSessions(refreshKey: [])
+        _ = try storage.openTokenFamilies(refreshKey: [])
         _ = try AnalyticsStore.file(try folder.file(AnalyticsStore.fileName), at: Date())
         _ = try storage.openDeliveries()
         _ = try EarlierStreams(path: try folder.file(EarlierStreams.fileName))

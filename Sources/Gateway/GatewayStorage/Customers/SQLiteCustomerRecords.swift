@@ -107,8 +107,7 @@ package struct SQLiteCustomerRecords: CustomerRecordStore {
     /// Deletes events in one transaction. Returns their number, and the last examined event; nil if all were examined.
     static func deletePiece(
         of identifier: CustomerIdentifier, in appID: String, after sequence: Int64,
-        _ events: SQLiteConnection,
-        _ index: EventIndexReader
+        _ events: SQLiteConnection, _ index: EventIndexReader
     ) throws -> (events: Int, scannedThrough: Int64?) {
         try events.transaction {
             try EventCounts.complete(events)

@@ -234,8 +234,7 @@ struct RetentionSweeper {
         func deleteUser(_ user: String, until sequence: Int64, isGone: Bool) throws {
             try connection.run(
                 "DELETE FROM event_claim WHERE app_id = ?1 AND user_id = ?2 AND seq <= ?3", .text(id),
-                .text(user),
-                .integer(sequence))
+                .text(user), .integer(sequence))
             guard isGone else { return }
             try connection.run(
                 "DELETE FROM app_user WHERE app_id = ?1 AND user_id = ?2", .text(id), .text(user))

@@ -95,7 +95,7 @@ struct DevSessionTests {
         let cookie = try #require(field("Set-Cookie", of: answer)?.split(separator: ";").first)
         let token = try #require(cookie.split(separator: "=").last)
         let admins = try AppDirectory(dataDirectory: path).admins
-        #expect(try admins.session(String(token), at: Milliseconds(Date()).count)?.user.role == .owner)
+        #expect(try admins.signInSession(String(token), at: Milliseconds(Date()).count)?.user.role == .owner)
         for wrong in ["/dashboard", "/dashboard/", "/dashboard/x"] {
             #expect(try get(session, wrong).status == 404)
         }

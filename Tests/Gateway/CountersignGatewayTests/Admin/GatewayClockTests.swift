@@ -84,7 +84,7 @@ struct GatewayClockTests {
         let storage = try SQLiteStorage(dataDirectory: folder.url.path, now: { time })
         _ = try storage.openControl(as: .account)
         _ = try storage.openSecrets()
-        _ = try storage.openSessions(refreshKey: Array(repeating: 7, count: 32))
+        _ = try storage.openTokenFamilies(refreshKey: Array(repeating: 7, count: 32))
         _ = try storage.openDeliveries()
         _ = try storage.openAnalytics(from: AnalyticsRecorder(), now: { time }, report: { _ in })
         let events = try storage.openEvents(EventStoreOptions(pendingBytes: 1 << 20))

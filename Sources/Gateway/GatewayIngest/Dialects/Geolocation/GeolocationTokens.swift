@@ -52,7 +52,7 @@ struct GeolocationTokens: Sendable {
                 .accessDenied,
                 "no app with this id lets devices register; open registration in the app's token rules")
         }
-        let opening = SessionTable.Opening(
+        let opening = TokenFamilyTable.Opening(
             appID: app.id, subject: "device:" + device, rules: app.tokenRules)
         return service.open(opening, for: request, finish: Self.response)
     }

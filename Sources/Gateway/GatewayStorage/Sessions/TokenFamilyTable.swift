@@ -3,9 +3,9 @@ internal import CountersignSQLite
 internal import Foundation
 package import GatewayModel
 
-/// Opens, refreshes and revokes sessions, within a transaction of ``SessionStore``. ``RefreshTokenReuse`` has the rule
-/// for a token that was already exchanged.
-package struct SessionTable {
+/// Opens, refreshes and revokes token families, within a transaction of ``TokenFamilyStore``. ``RefreshTokenReuse`` has
+/// the rule for a token that was already exchanged.
+package struct TokenFamilyTable {
     let connection: any SQLConnection
     /// The key from which refresh tokens derive; see ``RefreshToken``.
     let key: [UInt8]

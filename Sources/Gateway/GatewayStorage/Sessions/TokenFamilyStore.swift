@@ -2,11 +2,11 @@ internal import CountersignCore
 package import Foundation
 package import GatewayModel
 
-/// Stores sessions (token families), used assertions and revoked access tokens in `tokens.sqlite` or another database.
+/// Stores token families, used assertions and revoked access tokens in `tokens.sqlite` or another database.
 ///
 /// Waiting jobs share a commit, and each completes when it is durable. The file uses a rollback journal with
 /// `synchronous=EXTRA`, because the command line may also write (see `docs/adr/0002-two-databases.md`).
-package final class SessionStore: AppData, Sendable {
+package final class TokenFamilyStore: AppData, Sendable {
     /// The maximum number of waiting jobs.
     static let capacity = 20_000
     /// The maximum number of attempts to commit, each without the jobs that failed before.
@@ -24,7 +24,7 @@ package final class SessionStore: AppData, Sendable {
     }
 
     private struct Job: Sendable {
-        let run: @Sendable (SessionTable) throws -> Void
+        let run: @Sendable (TokenFamilyTable) throws -> Void
         let finish: @Sendable (StoreFailure?) -> Void
     }
 
@@ -35,7 +35,7 @@ package final class SessionStore: AppData, Sendable {
         let file = try SQLiteWriter(
             path: try dataDirectory.file("tokens.sqlite"),
             pragmas: "PRAGMA journal_mode = DELETE; PRAGMA synchronous = EXTRA; PRAGMA foreign_keys = ON",
-            SessionSchema.migrations, from: SessionSchema.oldestVersion, at: now)
+            TokenFamilySchema.migrations, from: TokenFamilySchema.oldestVersion, at: now)
         self.init(file, refreshKey: refreshKey)
     }
 
@@ -57,7 +57,7 @@ package final class SessionStore: AppData, Sendable {
     /// Runs `work` in a shared transaction, possibly several times, so its side effects must be idempotent. Calls
     /// `completion`, from any thread, when the result is durable or has failed.
     package func submit<Value: Sendable>(
-        _ work: @escaping @Sendable (SessionTable) throws -> Value,
+        _ work: @escaping @Sendable (TokenFamilyTable) throws -> Value,
         completion: @escaping @Sendable (Result<Value, StoreFailure>) -> Void
     ) {
         let result = Lock<Value?>(nil)
@@ -89,7 +89,7 @@ package final class SessionStore: AppData, Sendable {
 
     /// Blocks until the result is durable. Must not be called on the threads that serve requests.
     package func perform<Value: Sendable>(
-        _ work: @escaping @Sendable (SessionTable) throws -> Value
+        _ work: @escaping @Sendable (TokenFamilyTable) throws -> Value
     ) throws(GatewayError) -> Value {
         let slot = Lock<Result<Value, StoreFailure>?>(nil)
         let done = DispatchSemaphore(value: 0)
@@ -130,7 +130,7 @@ package final class SessionStore: AppData, Sendable {
             do {
                 // Needs no exclusive transaction, because jobs lock the rows that they change, with `forUpdate`.
                 try database.commit(alone: false) { connection in
-                    let table = SessionTable(
+                    let table = TokenFamilyTable(
                         connection: connection, key: refreshKey, databaseTime: try databaseTime?(connection))
                     for (index, job) in jobs.enumerated() {
                         running = index

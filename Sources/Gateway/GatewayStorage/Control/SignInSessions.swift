@@ -6,17 +6,17 @@ package import GatewayModel
 /// Sign-ins of the dashboard's users.
 extension AdminStore {
     /// The duration of a session, from the sign-in.
-    package static let sessionMilliseconds: Int64 = 12 * 3_600_000
+    package static let signInMilliseconds: Int64 = 12 * 3_600_000
 
     /// Opens a session for a user who has been authenticated. Returns the value of the session cookie.
-    package func openSession(for name: String, at milliseconds: Int64) throws(GatewayError) -> String {
+    package func openSignInSession(for name: String, at milliseconds: Int64) throws(GatewayError) -> String {
         let token = Base64URL.encode(.random(count: 32))
         try write { connection in
             try connection.run("DELETE FROM admin_session WHERE expires_ms <= ?", .integer(milliseconds))
             try connection.run(
                 "INSERT INTO admin_session (hash, \"user\", expires_ms) VALUES (?, ?, ?)",
                 .blob(SHA256.digest(token)), .text(name),
-                .integer(milliseconds + Self.sessionMilliseconds))
+                .integer(milliseconds + Self.signInMilliseconds))
             try connection.run(
                 "UPDATE admin_user SET signed_in_ms = ?2 WHERE name = ?1", .text(name),
                 .integer(milliseconds))
@@ -32,7 +32,7 @@ extension AdminStore {
     }
 
     /// Nil when the session does not exist or has expired. `mustEnrol`: the user must first set up a second factor.
-    package func session(_ token: String, at milliseconds: Int64) throws(GatewayError) -> (
+    package func signInSession(_ token: String, at milliseconds: Int64) throws(GatewayError) -> (
         user: AdminUser, expires: Int64, mustEnrol: Bool
     )? {
         try read { connection in
@@ -47,7 +47,7 @@ extension AdminStore {
         }
     }
 
-    package func closeSession(_ token: String) throws(GatewayError) {
+    package func closeSignInSession(_ token: String) throws(GatewayError) {
         try write {
             try $0.run("DELETE FROM admin_session WHERE hash = ?", .blob(SHA256.digest(token)))
         }

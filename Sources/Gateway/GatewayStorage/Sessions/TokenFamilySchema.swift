@@ -1,5 +1,5 @@
 /// The tables of `tokens.sqlite`. PostgreSQL has the same tables, from the same scripts.
-package enum SessionSchema {
+package enum TokenFamilySchema {
     /// The version that the first migration creates.
     static let oldestVersion = 4
 

@@ -20,7 +20,7 @@ protocol Mode: Sendable {
 }
 
 /// A client opened through the C API.
-final class Session: Sendable {
+final class ClientHandle: Sendable {
     private struct State {
         /// The number of calls without a result yet.
         var pending = 0
@@ -52,7 +52,7 @@ final class Session: Sendable {
     func answer(_ number: UInt64, _ token: String?) { callbacks.provider?.answer(number, token) }
 
     func call(_ method: String, _ arguments: Text?, _ callback: ResultCallback) -> countersign_status {
-        // Reject a call whose session another thread has closed meanwhile. The close does not wait for such a call.
+        // Reject a call whose client another thread has closed meanwhile. The close does not wait for such a call.
         let isOpen = state.withLock { state in
             if !state.isClosed { state.pending += 1 }
             return !state.isClosed

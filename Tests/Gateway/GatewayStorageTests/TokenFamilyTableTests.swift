@@ -10,22 +10,22 @@ import Testing
 @testable import GatewayStorage
 
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
-struct SessionTableTests {
+struct TokenFamilyTableTests {
     private let place: TestStorage
     private let key = [UInt8](repeating: 7, count: 32)
 
     init() throws { place = try TestStorage() }
 
-    private func store() throws -> SessionStore {
-        try place.open().openSessions(refreshKey: key)
+    private func store() throws -> TokenFamilyStore {
+        try place.open().openTokenFamilies(refreshKey: key)
     }
 
     private func open(
-        _ store: SessionStore, client: String? = nil, lifetime: Int = 100_000, at seconds: Int64 = 0
+        _ store: TokenFamilyStore, client: String? = nil, lifetime: Int = 100_000, at seconds: Int64 = 0
     ) throws -> RefreshToken {
         var rules = TokenRules()
         rules.refreshSeconds = lifetime
-        let opening = SessionTable.Opening(
+        let opening = TokenFamilyTable.Opening(
             appID: "shop", subject: "user-1", clientID: client, rules: rules)
         return try store.perform { table in
             try table.open(opening, at: seconds * 1000).1
@@ -33,9 +33,9 @@ struct SessionTableTests {
     }
 
     private func exchange(
-        _ token: RefreshToken, _ store: SessionStore, client: String? = nil, scope: String? = nil,
+        _ token: RefreshToken, _ store: TokenFamilyStore, client: String? = nil, scope: String? = nil,
         at seconds: Int64 = 0, rules: TokenRules? = TokenRules()
-    ) throws -> SessionTable.Exchange {
+    ) throws -> TokenFamilyTable.Exchange {
         return try store.perform { table in
             try table.exchange(
                 token,
@@ -45,7 +45,7 @@ struct SessionTableTests {
         }
     }
 
-    private func granted(_ exchange: SessionTable.Exchange) throws -> RefreshToken {
+    private func granted(_ exchange: TokenFamilyTable.Exchange) throws -> RefreshToken {
         guard case .granted(_, let token) = exchange else {
             Issue.record("rejected: \(exchange)")
             throw CancellationError()
@@ -53,7 +53,7 @@ struct SessionTableTests {
         return token
     }
 
-    private func rejection(_ exchange: SessionTable.Exchange) -> SessionTable.Rejection? {
+    private func rejection(_ exchange: TokenFamilyTable.Exchange) -> TokenFamilyTable.Rejection? {
         if case .rejected(let rejection) = exchange { rejection } else { nil }
     }
 
@@ -104,7 +104,7 @@ struct SessionTableTests {
     /// More sessions than one transaction deletes.
     @Test func expiredSessionsAreDeletedInBoundedBatchesUntilNoneIsLeft() throws {
         let store = try store()
-        let expired = SessionTable.prunedRows * 2 + 1
+        let expired = TokenFamilyTable.prunedRows * 2 + 1
         var rules = TokenRules()
         rules.refreshSeconds = 100_000
         try store.perform { [rules] table in
@@ -187,7 +187,7 @@ struct SessionTableTests {
         #expect(texts.count == 1)
     }
 
-    private func isReused(_ exchange: SessionTable.Exchange) -> Bool {
+    private func isReused(_ exchange: TokenFamilyTable.Exchange) -> Bool {
         if case .rejected(.reused) = exchange { true } else { false }
     }
 
@@ -220,12 +220,12 @@ struct SessionTableTests {
             goOn.wait()
         }
         try begun.waitForSignal()
-        for _ in 0..<SessionStore.capacity { submit() }
+        for _ in 0..<TokenFamilyStore.capacity { submit() }
         #expect(rejections.withLock { $0 } == [])
         submit()
         #expect(rejections.withLock { $0 } == [.overloaded])
         goOn.signal()
-        for _ in 0..<SessionStore.capacity + 2 { try done.waitForSignal() }
+        for _ in 0..<TokenFamilyStore.capacity + 2 { try done.waitForSignal() }
         submit()
         try done.waitForSignal()
         #expect(rejections.withLock { $0 } == [.overloaded])
@@ -235,7 +235,8 @@ struct SessionTableTests {
     @Test func aClientCannotEndASessionOfAnotherClientOrApp() throws {
         let store = try store()
         let token = try open(store)
-        func revoke(client: String? = nil, publicClient: String? = nil) throws -> SessionTable.Revocation {
+        func revoke(client: String? = nil, publicClient: String? = nil) throws -> TokenFamilyTable.Revocation
+        {
             try store.perform {
                 try $0.revoke(token, clientID: client, publicClientID: publicClient, at: 0)
             }

@@ -7,7 +7,7 @@ import Testing
 @testable import CountersignC
 
 @Suite(.timeLimit(.minutes(5)))
-struct SessionTests {
+struct ClientHandleTests {
     /// A mode whose calls return when the test signals `mayReturn`.
     private struct WaitingMode: Mode {
         let isCalled = Handshake()
@@ -81,12 +81,12 @@ struct SessionTests {
 
     @Test func closeCompletesAfterAllResultsAndRejectsNewCalls() async {
         let (mode, recorder) = (WaitingMode(), CallbackRecorder())
-        let session = Session(mode, Callbacks(event: nil, provider: nil, context: nil, keepsTexts: false))
-        #expect(session.call("wait", nil, recorder.callback("result")) == COUNTERSIGN_OK)
+        let client = ClientHandle(mode, Callbacks(event: nil, provider: nil, context: nil, keepsTexts: false))
+        #expect(client.call("wait", nil, recorder.callback("result")) == COUNTERSIGN_OK)
         await mode.isCalled.wait()
-        session.close(recorder.callback("closed"))
-        // Like a thread that found the session before it was closed.
-        #expect(session.call("wait", nil, ResultCallback(nil, nil)) == COUNTERSIGN_CLOSED)
+        client.close(recorder.callback("closed"))
+        // Like a thread that found the client before it was closed.
+        #expect(client.call("wait", nil, ResultCallback(nil, nil)) == COUNTERSIGN_CLOSED)
         await mode.isClosed.wait()
         mode.mayReturn.signal()
         await recorder.changed.wait(count: 2)
@@ -97,9 +97,9 @@ struct SessionTests {
     @Test func anUnknownArgumentIsAnError() async {
         let (mode, recorder) = (WaitingMode(), CallbackRecorder())
         mode.mayReturn.signal()
-        let session = Session(mode, Callbacks(event: nil, provider: nil, context: nil, keepsTexts: false))
+        let client = ClientHandle(mode, Callbacks(event: nil, provider: nil, context: nil, keepsTexts: false))
         _ = #"{"property":1}"#.withCString {
-            session.call("track", Text($0, -1), recorder.callback("result"))
+            client.call("track", Text($0, -1), recorder.callback("result"))
         }
         await recorder.changed.wait()
         let error = #""code":"invalid_argument","detail":"there is no property""#
