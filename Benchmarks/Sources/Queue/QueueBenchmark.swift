@@ -82,8 +82,8 @@ struct QueueBenchmark {
         try await catchUp(client)
         let clock = SystemClock()
         var start = clock.uptime
-        let refused = await client.flush().batches.count
-        let refusing = clock.uptime - start
+        let rejected = await client.flush().batches.count
+        let rejecting = clock.uptime - start
         server.isOpen = true
         start = clock.uptime
         let accepted = await client.flush()
@@ -93,8 +93,8 @@ struct QueueBenchmark {
             String(format: "%.3f", seconds * 1_000 / Double(max(1, requests)))
         }
         print(
-            "\(count)\t\(milliseconds(refusing, refused))\t\(milliseconds(accepting, accepted.batches.count))\t"
-                + "(\(refused) rejected, \(accepted.delivered) events delivered)")
+            "\(count)\t\(milliseconds(rejecting, rejected))\t\(milliseconds(accepting, accepted.batches.count))\t"
+                + "(\(rejected) rejected, \(accepted.delivered) events delivered)")
     }
 
     /// Waits until the events are in the queue file, because apps record more slowly than these loops.

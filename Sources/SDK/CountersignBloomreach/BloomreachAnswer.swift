@@ -73,7 +73,7 @@ struct BloomreachAnswer {
             return .accepted(
                 duplicates: isDuplicate ? 1 : 0, rejected: [],
                 warning: auth?.authWarning?.verdict)
-        case false: return .refused(.init("success_false", reason))
+        case false: return .rejected(.init("success_false", reason))
         default: return ServerAnswer.unexpected(response)
         }
     }

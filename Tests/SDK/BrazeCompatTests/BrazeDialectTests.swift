@@ -94,7 +94,7 @@ struct BrazeDialectTests {
         (401, #"{"auth_error":{"error_code":22,"reason":null}}"#, "tokenProblem"),
         (200, #"{"auth_error":{"error_code":27}}"#, "tokenProblem"),
         (401, #"{"success":false,"code":"invalid_api_key"}"#, "configurationProblem"),
-        (400, #"{"success":false,"code":"invalid_batch"}"#, "refused"), (500, "", "serverFault"),
+        (400, #"{"success":false,"code":"invalid_batch"}"#, "rejected"), (500, "", "serverFault"),
     ])
     func responsesAreClassifiedByStatusAndBody(status: Int, body: String, meaning: String) throws {
         let rows = (1...2).map {

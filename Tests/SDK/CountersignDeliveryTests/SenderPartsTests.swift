@@ -111,7 +111,7 @@ struct SenderPartsTests {
     @Test func aUserPausesUntilANewTokenOnlyWithoutAProvider() {
         for pauses in [true, false] {
             var backoff = UserBackoff()
-            backoff.tokenRefused(1)
+            backoff.tokenRejected(1)
             backoff.park(problem, retry: retry, pauses: pauses, serverDelay: nil, now: 0, fraction: 1)
             #expect(backoff.state == .waiting(until: 2))
             #expect(backoff.mustNotResend(1))
@@ -148,7 +148,7 @@ struct SenderPartsTests {
         func resumptions(_ count: Int) -> [Bool] {
             (0..<count).map { _ in
                 generation += 1
-                backoffs.change(ada) { $0.tokenRefused(generation) }
+                backoffs.change(ada) { $0.tokenRejected(generation) }
                 return backoffs.tokenChanged(for: ada, generation: generation, now: 0)
             }
         }
@@ -173,7 +173,7 @@ struct SenderPartsTests {
 
     @Test func ofTwoSuspectEventsTheSecondIsProbedExceptAfterARejection() {
         let events = [event(1), event(2)]
-        for (cause, expected) in [(BatchBisection.Cause.serverFault, 1), (.tooLarge, 1), (.refused, 0)] {
+        for (cause, expected) in [(BatchBisection.Cause.serverFault, 1), (.tooLarge, 1), (.rejected, 0)] {
             #expect(BatchBisection(cause: cause, suspects: events).probe == [events[expected]])
         }
     }

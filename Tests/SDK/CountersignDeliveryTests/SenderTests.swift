@@ -109,7 +109,7 @@ struct SenderTests {
     @Test func aRejectionOfAnOldTokenDoesNotAffectANewerOne() {
         var simulation = Simulation { _ in .accepted }
         simulation.generations[UserKey("ada")] = 1
-        simulation.server = { $0.generation == 1 ? .refusedToken(.expired) : .accepted }
+        simulation.server = { $0.generation == 1 ? .rejectedToken(.expired) : .accepted }
         simulation.record(20, user: "ada")
         // The answer to generation 1 comes after generation 2 was set.
         _ = simulation.sender.next(now: 0)

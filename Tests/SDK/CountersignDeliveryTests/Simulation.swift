@@ -125,7 +125,7 @@ extension Simulation.Reply {
                     ?? .notUnderstood(.init("not_understood", "")), status: status))
     }
 
-    static func refusedToken(_ code: AuthErrorCode) -> Simulation.Reply {
+    static func rejectedToken(_ code: AuthErrorCode) -> Simulation.Reply {
         .answer(ServerAnswer(.tokenProblem(.init(code: code, reason: code.reason)), status: 401))
     }
 }

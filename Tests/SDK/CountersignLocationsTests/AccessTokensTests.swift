@@ -196,13 +196,13 @@ struct AccessTokensTests {
     @Test func newPairDuringARefreshWins() async {
         let gate = bench.holdAnswers()
         let tokens = bench.make()
-        async let refused = tokens.authorize(rejected: 1)
+        async let rejected = tokens.authorize(rejected: 1)
         await bench.transport.waitForRequests(1)
         let login = bench.login("NEW", "RNEW")
         await tokens.configure(login)
         #expect(await tokens.authorize(rejected: nil).token == "NEW")
         gate.signal()
-        #expect(await refused.token == "NEW")
+        #expect(await rejected.token == "NEW")
         #expect(bench.events.withLock { $0.map(\.status) } == [200])
         await tokens.close()
         #expect(await bench.make(login).authorize(rejected: nil).token == "NEW")
@@ -213,12 +213,12 @@ struct AccessTokensTests {
         let refreshing = bench.make()
         let other = bench.make()
         await other.prepare()
-        async let refused = refreshing.authorize(rejected: 1)
+        async let rejected = refreshing.authorize(rejected: 1)
         await bench.transport.waitForRequests(1)
         let login = bench.login("NEW", "RNEW")
         await other.configure(login)
         gate.signal()
-        #expect(await refused.token == "NEW")
+        #expect(await rejected.token == "NEW")
         await refreshing.close()
         await other.close()
         #expect(await bench.make(login).authorize(rejected: nil).token == "NEW")
@@ -249,14 +249,14 @@ struct AccessTokensTests {
             }
             return server.answer(request)
         }
-        async let refused = tokens.authorize(rejected: 1)
+        async let rejected = tokens.authorize(rejected: 1)
         await isReading.wait()
         let removal = await tokens.beginRemoving()
         // When this call returns, the actor has run `removal` up to its first suspension.
         _ = await tokens.state
         goOn.signal()
         await removal.value
-        #expect(await refused.token == nil)
+        #expect(await rejected.token == nil)
         #expect(try stored == nil)
         #expect(await tokens.state.kind == .noCredential)
     }
@@ -285,11 +285,11 @@ struct AccessTokensTests {
         let refreshing = bench.make()
         let other = bench.make()
         await other.prepare()
-        async let refused = refreshing.authorize(rejected: 1)
+        async let rejected = refreshing.authorize(rejected: 1)
         await bench.transport.waitForRequests(1)
         await other.removeAll()
         gate.signal()
-        #expect(await refused.token == nil)
+        #expect(await rejected.token == nil)
         #expect(try stored == nil)
         #expect(await refreshing.state.kind == .noCredential)
     }
@@ -347,10 +347,10 @@ struct AccessTokensTests {
         let holder = TokenPairStore(
             store: bench.store, lockFile: bench.directory.appendingPathComponent("lock"))
         try await holder.lock(clock: bench.clock)
-        async let refused = tokens.authorize(rejected: 1)
+        async let rejected = tokens.authorize(rejected: 1)
         await bench.clock.waitForSleeper()
         await tokens.close()
-        #expect(await refused.problem == "store_locked")
+        #expect(await rejected.problem == "store_locked")
         await holder.unlock()
     }
 

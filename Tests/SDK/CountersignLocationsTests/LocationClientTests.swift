@@ -218,12 +218,12 @@ struct LocationClientTests {
         {
             LocationClient.error(of: FlushResult(batches: batches, ending: ending, queued: queued))?.code
         }
-        let (delivered, refused) = (batch(.delivered), batch(.tokenProblem, "EXPIRED"))
+        let (delivered, rejected) = (batch(.delivered), batch(.tokenProblem, "EXPIRED"))
         #expect(code([], .drained, 1) == nil)
         #expect(code([], .parked, 1) == .notAuthorized)
         #expect(code([], .closed, 0) == .closed)
-        #expect(code([refused, delivered], .drained, 1) == nil)
-        #expect(code([delivered, refused], .drained, 1) == .notAuthorized)
+        #expect(code([rejected, delivered], .drained, 1) == nil)
+        #expect(code([delivered, rejected], .drained, 1) == .notAuthorized)
         #expect(code([delivered, batch(.quarantined, "http_422")], .drained, 0) == .response)
         #expect(code([batch(.quarantined, "http_422"), delivered], .drained, 0) == .response)
         #expect(code([delivered], .interrupted, 0) == .response)

@@ -252,7 +252,7 @@ import TestSupport
         @Test func recordingWaitsUntilTheReserveIsRestored() async throws {
             let (bench, client, directory) = try await open()
             try FullDisk.removeReserve(directory)
-            let error = await #expect(throws: CountersignError.self) { try await client.record("refused") }
+            let error = await #expect(throws: CountersignError.self) { try await client.record("rejected") }
             #expect(error?.code == .notStored)
             try FileManager.default.removeItem(at: directory.appendingPathComponent("reserve"))
             try Data().write(to: directory.appendingPathComponent("reserve"))

@@ -209,7 +209,7 @@ struct StoreFailureTests {
         try FileManager.default.createDirectory(at: file, withIntermediateDirectories: true)
         fixture.isDurable.withLock { $0 = false }
         fixture.track("tracked")
-        let error = await #expect(throws: CountersignError.self) { try await fixture.record("refused") }
+        let error = await #expect(throws: CountersignError.self) { try await fixture.record("rejected") }
         #expect(error?.code == .notStored)
         try FileManager.default.removeItem(at: file)
         fixture.isDurable.withLock { $0 = true }

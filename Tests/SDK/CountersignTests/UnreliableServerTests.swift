@@ -18,7 +18,7 @@ struct UnreliableServerTests {
         bench.configuration.limits.maximumQuarantinedEvents = 10_000
         let gateway = bench.gateway
         let random = Lock(SeededGenerator(seed: 7))
-        let refused = Lock(Set<String>())
+        let rejected = Lock(Set<String>())
         bench.transport.setHandler { request in
             let dice = random.withLock { Int.random(in: 0..<6, using: &$0) }
             if dice == 0 { throw HTTPTransportError(.connectionLost, "before the server had it") }
@@ -30,7 +30,7 @@ struct UnreliableServerTests {
                         $0.element.event?.hasSuffix("7") == true
                     }
                     let good = received.messages.filter { $0.event?.hasSuffix("7") != true }
-                    refused.withLock { set in bad.forEach { set.insert($0.element.messageId) } }
+                    rejected.withLock { set in bad.forEach { set.insert($0.element.messageId) } }
                     _ = gateway.store(.init(messages: good, token: nil))
                     let list = bad.map { #"{"index":\#($0.offset),"code":"invalid_event"}"# }.joined(
                         separator: ",")
@@ -57,7 +57,7 @@ struct UnreliableServerTests {
         let quarantined = Set(try await client.quarantinedEvents().map(\.messageID))
         let stored = Set(gateway.stored.map(\.messageId))
         #expect(stored.union(quarantined).count == 1_000)
-        #expect(quarantined.isSubset(of: refused.withLock { $0 }))
+        #expect(quarantined.isSubset(of: rejected.withLock { $0 }))
         #expect(gateway.duplicates > 0, "lost answers lead to events that are sent twice")
         let snapshot = await client.snapshot()
         #expect(snapshot.sent + snapshot.quarantined == 1_000)

@@ -53,10 +53,10 @@ enum BadDayScenario {
         try workshop.drain(queue)
         let lines = try Journal.lines(workshop.journal)
         let hidden = lines.count { $0.hasPrefix("hidden") }
-        let refused = lines.count { $0.hasPrefix("refused") }
+        let rejected = lines.count { $0.hasPrefix("refused") }
         return try workshop.account(
             "B1",
-            "\(rounds) bad days, \(kills) kills, \(refused) refused to record, \(hidden) waits unseen or unbounded, "
+            "\(rounds) bad days, \(kills) kills, \(rejected) refused to record, \(hidden) waits unseen or unbounded, "
                 + (disk == nil
                     ? "no full disk (a small one needs root)"
                     : String(format: "at most %.0f ms from a free disk to an event", longest * 1_000)),

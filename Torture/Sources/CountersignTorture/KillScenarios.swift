@@ -66,9 +66,9 @@ enum KillScenarios {
             }
         }
         try workshop.drain()
-        let refused = try Journal.lines(workshop.journal).count { $0.hasPrefix("refused") }
+        let rejected = try Journal.lines(workshop.journal).count { $0.hasPrefix("refused") }
         return try workshop.account(
-            "D14", "\(rounds) rounds of 4 processes, \(failed) failed, \(refused) refused to record",
-            isGood: failed == 0 && refused == 0)
+            "D14", "\(rounds) rounds of 4 processes, \(failed) failed, \(rejected) refused to record",
+            isGood: failed == 0 && rejected == 0)
     }
 }

@@ -5,7 +5,7 @@
 struct BatchBisection: Equatable {
     enum Cause: Equatable {
         /// A rejection such as 400. If the server accepts one part, the event is in the other part.
-        case refused
+        case rejected
         /// 413. Two parts that were each accepted may be too large together.
         case tooLarge
         /// 500, or a response that does not match the request. The failure may be temporary.
@@ -28,7 +28,7 @@ struct BatchBisection: Equatable {
 
     var probe: [QueuedEvent] {
         // Probe the second of two suspects. If the second is at fault, the first is sent later with other events.
-        if suspects.count == 2, cause != .refused { return [suspects[1]] }
+        if suspects.count == 2, cause != .rejected { return [suspects[1]] }
         return Array(suspects.prefix(max(1, suspects.count / 2)))
     }
 

@@ -37,7 +37,7 @@ extension Sender {
         for (index, event) in batch.events.enumerated() {
             let reason = reasons[index] ?? .init("refused", "")
             lastProblem = reason
-            confirmed += suspect(event, .refused, reason, now: now, fraction: fraction)
+            confirmed += suspect(event, .rejected, reason, now: now, fraction: fraction)
         }
         return conclude(batch, confirmed, now: now, fraction: fraction)
     }
@@ -97,7 +97,7 @@ extension Sender {
             setAside()
             return Consequence(batch: result)
         }
-        users.change(batch.user) { $0.tokenRefused(batch.generation) }
+        users.change(batch.user) { $0.tokenRejected(batch.generation) }
         if let problem = batch.providerProblem {
             parkForProvider(batch, problem, serverDelay: retryAfter, now: now, fraction: fraction)
             return Consequence(batch: result, failure: verdict)

@@ -110,9 +110,9 @@ extension Sender {
             return narrow(
                 current, .tooLarge, .init("too_large", "the server rejects requests of this size"),
                 retryAfter: answer.retryAfter, now: now, fraction: fraction)
-        case .refused(let problem):
+        case .rejected(let problem):
             return narrow(
-                current, .refused, problem, retryAfter: answer.retryAfter, now: now, fraction: fraction)
+                current, .rejected, problem, retryAfter: answer.retryAfter, now: now, fraction: fraction)
         case .serverFault(let problem), .notUnderstood(let problem):
             let consequence = narrow(current, .serverFault, problem, now: now, fraction: fraction)
             if pendingOutcome.outcome == nil {

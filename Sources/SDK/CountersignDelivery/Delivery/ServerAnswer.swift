@@ -11,7 +11,7 @@ package struct ServerAnswer: Sendable, Equatable {
         case tokenProblem(TokenVerdict)
         case tooLarge
         /// The server rejects the whole request because of its content.
-        case refused(Explanation)
+        case rejected(Explanation)
         /// 500: the server failed, perhaps because of one of the events.
         case serverFault(Explanation)
         /// 2xx with a body of unknown format, or counts that do not match the events. An event may be the cause.
@@ -117,7 +117,7 @@ extension ServerAnswer {
         case 408, 421, 425, 429: .tryLater(explanation)
         case 413: .tooLarge
         case 403, 404, 405, 407, 410, 415, 426, 300..<400: .configurationProblem(explanation)
-        case 400..<500: .refused(explanation)
+        case 400..<500: .rejected(explanation)
         case 500: .serverFault(explanation)
         default: .tryLater(explanation)
         }

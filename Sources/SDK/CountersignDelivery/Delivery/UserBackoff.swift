@@ -85,7 +85,7 @@ struct UserBackoff: Equatable {
 
     mutating func tokenPending() { state = .awaitingToken(until: blockedUntil) }
 
-    mutating func tokenRefused(_ generation: Int) {
+    mutating func tokenRejected(_ generation: Int) {
         rejection = .rejected(generation: generation, mayResend: false)
     }
 
