@@ -1,6 +1,6 @@
 internal import GatewayModel
 
-/// The meaning of a presented refresh token of an active session.
+/// The meaning of a presented refresh token of an active token family.
 ///
 /// A client may lose the response to an exchange, or refresh in two processes at once. So a request with the parent of
 /// the active token gets the active token again, within the reuse window and until its exchange. Any other use of a
@@ -10,9 +10,9 @@ enum RefreshTokenReuse {
     case active
     /// The parent of the active token. The associated value is the active token, which is returned again.
     case repeated(RefreshToken)
-    /// A replaced token. The session must be revoked.
+    /// A replaced token. The token family must be revoked.
     case stolen
-    /// A token that the session never had.
+    /// A token that the token family never had.
     case unknown
 
     /// `presented` and `active` are generations. `stored` is the row of the presented token. `child` is the active

@@ -106,7 +106,7 @@ package final class TokenFamilyStore: AppData, Sendable {
         }
     }
 
-    /// Deletes all data of an app's sessions, in small steps.
+    /// Deletes all data of an app's token families, in small steps.
     package func erase(appID: String) throws(GatewayError) {
         while try !perform({ try $0.erase(appID: appID) }) {}
     }

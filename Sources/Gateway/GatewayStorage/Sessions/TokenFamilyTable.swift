@@ -40,9 +40,9 @@ package struct TokenFamilyTable {
         package var publicClientID: String?
         /// Milliseconds since 1970.
         package var now: Int64
-        /// Returns the rules of the session's app; nil for a deleted app.
+        /// Returns the rules of the token family's app; nil for a deleted app.
         package var rules: @Sendable (_ appID: String) -> TokenRules?
-        /// The requested scope; nil requests the session's scope.
+        /// The requested scope; nil requests the token family's scope.
         package var scope: String?
         /// The client's assertion, if it may be used only once.
         package var assertion: SpentAssertion?
@@ -67,15 +67,15 @@ package struct TokenFamilyTable {
     }
 
     package enum Rejection: Sendable, Equatable {
-        /// The session, token or app does not exist.
+        /// The token family, token or app does not exist.
         case unknown
         case expired
         case revoked
         case otherClient
-        /// The token was already replaced. The session was revoked.
+        /// The token was already replaced. The token family was revoked.
         case reused(sessionID: String, appID: String)
         case replayed
-        /// The requested scope exceeds the session's scope.
+        /// The requested scope exceeds the token family's scope.
         case scope
     }
 
@@ -113,7 +113,7 @@ package struct TokenFamilyTable {
         else { return .rejected(.otherClient) }
         guard session.revokedMilliseconds == nil else { return .rejected(.revoked) }
         let lifetimeFrom = session.lifetimeFromMilliseconds
-        // The rules may have become stricter since the session's expiry was stored.
+        // The rules may have become stricter since the token family's expiry was stored.
         guard session.isActive(atMilliseconds: now), now < rules.end(of: lifetimeFrom) else {
             return .rejected(.expired)
         }
@@ -155,7 +155,7 @@ package struct TokenFamilyTable {
         try connection.run(
             "INSERT INTO refresh_token (session_id, generation, hash, nonce) VALUES (?, ?, ?, ?)",
             .text(session.id), .integer(generation), .blob(child.hash), .blob(nonce))
-        // Reuse of an older token is detected without its row, because a token contains its session and generation.
+        // Reuse of an older token is detected without its row, because a token names its family and generation.
         try connection.run(
             "DELETE FROM refresh_token WHERE session_id = ?1 AND generation < ?2", .text(session.id),
             .integer(generation - 1))
@@ -183,13 +183,13 @@ package struct TokenFamilyTable {
     }
 
     package enum Revocation: Sendable {
-        /// The id of the revoked session or access token.
+        /// The id of the revoked token family or access token.
         case revoked(String)
         case nothing
         case rejected(Rejection)
     }
 
-    /// Revokes the session of a refresh token, even if the token was already exchanged.
+    /// Revokes the token family of a refresh token, even if the token was already exchanged.
     package func revoke(
         _ token: RefreshToken, clientID: String?, publicClientID: String?, at now: Int64
     ) throws -> Revocation {
@@ -206,7 +206,7 @@ package struct TokenFamilyTable {
         return .revoked(session.id)
     }
 
-    /// Revokes an access token, but not its session.
+    /// Revokes an access token, but not its token family.
     package func revoke(_ claims: IssuedClaims, clientID: String?, publicClientID: String?) throws
         -> Revocation
     {
@@ -246,10 +246,10 @@ package struct TokenFamilyTable {
     static let prunedRows = 500
     /// How long revocations and used assertions are stored after their expiry, in case the clock is ahead.
     private static let doubtedMilliseconds: Int64 = 86_400_000
-    /// How long expired sessions can be listed.
+    /// How long expired token families can be listed.
     private static let keptMilliseconds: Int64 = 30 * 86_400_000
 
-    /// Returns the session before the change; nil when it does not exist or was already revoked.
+    /// Returns the token family before the change; nil when it does not exist or was already revoked.
     @discardableResult
     package func end(id: String, _ reason: Session.Revocation, at now: Int64) throws -> Session? {
         let now = time(now)
@@ -281,7 +281,7 @@ package struct TokenFamilyTable {
         }
     }
 
-    /// `forUpdate` locks the session until the end of the transaction.
+    /// `forUpdate` locks the token family until the end of the transaction.
     package func session(id: String, forUpdate: Bool = false) throws -> Session? {
         try connection.first(
             "SELECT \(Self.columns) FROM session WHERE id = ?\(forUpdate ? connection.forUpdate : "")",
@@ -311,7 +311,7 @@ package struct TokenFamilyTable {
         ) { $0.text(0) }
     }
 
-    /// Whether an app has sessions, so that issued tokens may still be in use.
+    /// Whether an app has token families, so that issued tokens may still be in use.
     package func hasSessions(of appID: String) throws -> Bool {
         try connection.first("SELECT 1 FROM session WHERE app_id = ?1 LIMIT 1", .text(appID)) { _ in true }
             == true
@@ -326,7 +326,7 @@ package struct TokenFamilyTable {
         return left > 0
     }
 
-    /// Deletes a user's sessions and revokes the user's access tokens. Returns how many of the sessions were active.
+    /// Deletes a user's token families and revokes the user's access tokens. Returns how many families were active.
     package func deleteSessions(of subject: String, in appID: String, at now: Int64) throws -> Int {
         let now = time(now)
         let (app, user): (SQLValue, SQLValue) = (.text(appID), .text(subject))
@@ -347,7 +347,7 @@ package struct TokenFamilyTable {
         return live
     }
 
-    /// The ids of sessions revoked after `oldest`, and of revoked access tokens that have not expired.
+    /// The ids of token families revoked after `oldest`, and of revoked access tokens that have not expired.
     package func revokedIDs(after oldest: Int64, at now: Int64) throws -> [String] {
         try connection.all(
             """

@@ -6,7 +6,7 @@ package import GatewayModel
 
 /// The keys that sign access tokens and the key of refresh tokens, in `token-keys.sqlite` or another database.
 ///
-/// The file has mode 0600. It is separate, so that a copy of the sessions alone is useless. After 90 days, the next
+/// The file has mode 0600. It is separate, so that a copy of `tokens.sqlite` alone is useless. After 90 days, the next
 /// signing key is published, and signs an hour later. The old key then stays published until its last token expires.
 package final class TokenSecrets: Sendable {
     /// How long a key signs before the next one is created.
