@@ -95,7 +95,7 @@ extension Invocation {
     func requireDataHere() throws {
         guard try elsewhere() == nil else {
             throw CommandError(
-                .usage, "`\(commandName)` needs the data itself, and cannot use a remote gateway",
+                .usage, "`\(commandName)` works on a data directory or database, not on a remote gateway",
                 hint: "run it on the gateway's machine, with --data or --database")
         }
     }
@@ -133,7 +133,7 @@ extension Invocation {
     func secret(ofFile path: String) throws -> String {
         let text = try text(ofFile: path).trimmingCharacters(in: .whitespacesAndNewlines)
         guard !text.isEmpty else {
-            throw CommandError(.usage, "\(path == "-" ? "standard input" : path) holds no secret")
+            throw CommandError(.usage, "\(path == "-" ? "standard input" : path) is empty")
         }
         return text
     }

@@ -12,8 +12,7 @@ extension Invocation {
         let typed = try value(of: .confirm) ?? io.askOpenly("Type \(app) to \(consequence)")
         guard let typed else {
             throw CommandError(
-                .usage, "confirm first, because this cannot be undone: \(consequence)",
-                hint: "without a terminal, confirm with --confirm \(app)")
+                .usage, "confirm first: \(consequence)", hint: "without a terminal, pass --confirm \(app)")
         }
         guard typed == app else {
             throw CommandError(.usage, "that is not the app's id; nothing was changed")
@@ -26,7 +25,7 @@ extension Invocation {
         if isSet(.yes) { return }
         guard let answer = io.askOpenly("\(consequence). Go on? [y/N]") else {
             throw CommandError(
-                .usage, "confirm first: \(consequence)", hint: "without a terminal, confirm with --yes")
+                .usage, "confirm first: \(consequence)", hint: "without a terminal, pass --yes")
         }
         guard ["y", "yes"].contains(answer.lowercased()) else {
             throw CommandError(.usage, "not confirmed; nothing was changed")

@@ -22,8 +22,8 @@ struct RemoteAdmin: AdminClient {
             }
             guard parts.scheme == "https" || Loopback.isHost(host) || allowsPlainHTTP else {
                 throw CommandError(
-                    .usage, "over plain http to \(host), anybody on the way could read the API token",
-                    hint: "use https, or pass --allow-plain-http if the network is yours")
+                    .usage, "plain http to \(host) would send the API token unencrypted",
+                    hint: "use https, or pass --allow-plain-http on a network that you trust")
             }
             var server = self
             if url.hasSuffix("/") { server.url = String(url.dropLast()) }

@@ -79,14 +79,14 @@ struct CommandParser {
     func unknownCommand(_ path: [String], first: String?) -> CommandError {
         if let first, path.isEmpty {
             return CommandError(
-                .usage, "no command with this flag follows: \(first)",
+                .usage, "there is a flag but no command: \(first)",
                 hint: "`countersign help --all` lists the commands")
         }
         if isGroup(path) {
             let name = path.joined(separator: " ")
             return CommandError(
                 .usage,
-                "`\(name)` needs one more word: \(commands.words(after: path).joined(separator: ", "))",
+                "`\(name)` needs a subcommand: \(commands.words(after: path).joined(separator: ", "))",
                 hint: "`countersign \(name) --help` describes each")
         }
         // Finds the first unknown word, so that the error names it.

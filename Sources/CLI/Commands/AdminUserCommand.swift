@@ -77,7 +77,7 @@ enum AdminUserCommand {
         details: "The password alone is enough then, until another is set up. The user's sessions end.",
         positionals: [name], flags: Flag.target,
         examples: [
-            "The phone and the recovery codes are gone": "countersign admin user reset-second-factor kim"
+            "The phone and the recovery codes are lost": "countersign admin user reset-second-factor kim"
         ]
     ) { invocation in
         let name = invocation[name]
@@ -88,7 +88,7 @@ enum AdminUserCommand {
     private static let delete = Command(
         "admin user delete", summary: "Delete a dashboard user and end their sessions",
         positionals: [name], flags: Flag.target,
-        examples: ["Somebody who has left": "countersign admin user delete kim"]
+        examples: ["A former employee": "countersign admin user delete kim"]
     ) { invocation in
         let name = invocation[name]
         try await invocation.admin().delete("users", name)

@@ -64,7 +64,7 @@ enum AppCommand {
         details: """
             Its keys, write keys, settings, clients and sessions stop working at once. Its events, customers and counts are
             removed in the background while a gateway runs; `countersign app list` shows when that is done. It cannot be
-            undone. Backups and the audit log keep what they have. The id can be used again a minute later, or a day if
+            undone. Backups and the audit log are not changed. The id can be used again a minute later, or a day if
             the gateway issued tokens for the app: by then they have expired.
             """,
         positionals: [.app], flags: [.confirm, .json] + Flag.target,

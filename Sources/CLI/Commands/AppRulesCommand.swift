@@ -16,8 +16,8 @@ enum AppRulesCommand {
     private static let origins = Command(
         "app origins", summary: "Print or set which web pages may call an app",
         details: """
-            Without an origin it prints them. A running gateway has applied the change when the command ends. Apps on
-            devices need none: only browsers check (CORS).
+            Without an origin it prints the allowed ones. A running gateway has applied the change when the command ends.
+            Native apps need no origin: only browsers check it (CORS).
             """,
         positionals: [.app, origin], flags: [none] + Flag.target,
         examples: [
@@ -48,9 +48,9 @@ enum AppRulesCommand {
     private static let retention = Command(
         "app retention", summary: "Print or set how long an app's events are kept",
         details: """
-            Without a flag it prints the rule. Deleted events are forgotten: if one is sent again it is stored again, so
-            keep events longer than clients keep theirs. Freed space is reused; the file does not shrink. A rule that
-            deletes events right away must be confirmed.
+            Without a flag it prints the rule. A deleted event that is sent again is stored again, so keep events longer than
+            clients queue them. Freed space is reused; the file does not shrink. A rule that deletes events right away must
+            be confirmed.
             """,
         positionals: [.app], flags: [days, bytes, .confirm, .json] + Flag.target,
         examples: [

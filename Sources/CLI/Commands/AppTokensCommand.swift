@@ -13,7 +13,7 @@ enum AppTokensCommand {
         help: "how long a session lives if it is not used")
     private static let reuse = Flag(
         "reuse-seconds", .duration(.seconds, TokenRules.reuseRange),
-        help: "how long an exchanged refresh token still gets its replacement")
+        help: "how long after a refresh the old refresh token returns the new one again")
     private static let absolute = Flag(
         "absolute-seconds", .duration(.seconds, TokenRules.absoluteRange),
         help: "how long a session lives at most, however much it is used")
@@ -21,9 +21,9 @@ enum AppTokensCommand {
     private static let tokens = Command(
         "app tokens", summary: "Print or set how the gateway issues an app's tokens",
         details: """
-            Without a flag it prints the rules. Registration is closed by default: if it is open, anybody who knows the
-            app's id can get a token for a device of their own, but never for a user. Existing tokens keep their lifetime; a
-            shorter absolute lifetime also applies to existing sessions.
+            Without a flag it prints the rules. Registration is closed by default: if it is open, a client that knows the
+            app's id can register a device and get a token for it, but never for a user. Existing tokens keep their
+            lifetime; a shorter absolute lifetime also applies to existing sessions.
             """,
         positionals: [.app], flags: [registration, access, refresh, reuse, absolute, .json] + Flag.target,
         examples: [
@@ -44,7 +44,7 @@ enum AppTokensCommand {
             absolute < refresh
         {
             invocation.io.say(
-                "Every session ends \(Quantity.text(seconds: absolute)) after it was opened, so the \(Quantity.text(seconds: refresh)) of --refresh-seconds never count."
+                "Every session ends \(Quantity.text(seconds: absolute)) after it was opened, so --refresh-seconds (\(Quantity.text(seconds: refresh))) has no effect."
             )
         }
         try invocation.printTable(

@@ -33,7 +33,7 @@ enum AuditCommand {
             [
                 "SEQ": "seq", "TIME": "at_ms", "ACTOR": "actor", "ACTION": "action", "APP": "app",
                 "TARGET": "target",
-            ], empty: "No such change.", isLong: true)
+            ], empty: "No entry found.", isLong: true)
     }
 
     private static let verify = Command(

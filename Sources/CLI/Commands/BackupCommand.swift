@@ -66,7 +66,7 @@ enum BackupCommand {
             on this machine, a name among the gateway's backups.
             """,
         positionals: [backup], flags: [.json] + Flag.target,
-        examples: ["The one just made": "countersign backup verify $(countersign backup create)"]
+        examples: ["A new backup": "countersign backup verify $(countersign backup create)"]
     ) { invocation in
         let word = invocation[backup]
         let found: JSONValue
@@ -87,10 +87,10 @@ enum BackupCommand {
     private static let restore = Command(
         "backup restore", summary: "Create a new data directory from a backup",
         details:
-            "Verifies first. The folder must not exist or be empty; then `countersign serve --data FOLDER`.",
+            "Verifies the backup first. The folder must be new or empty. Then run `countersign serve --data FOLDER`.",
         positionals: [backup], flags: [target, .data],
         examples: [
-            "The one just made":
+            "A new backup":
                 "countersign backup restore $(countersign backup create) --to ./restored-data"
         ]
     ) { invocation in

@@ -46,7 +46,7 @@ enum ClientCommand {
 
     private static let list = Command(
         "client list", summary: "List an app's clients", positionals: [.app], flags: [.json] + Flag.target,
-        examples: ["Who gets tokens?": "countersign client list shop"]
+        examples: ["Which clients can get tokens?": "countersign client list shop"]
     ) { invocation in
         let clients = try await invocation.admin().items("apps", invocation.app, "clients")
         try invocation.printList(

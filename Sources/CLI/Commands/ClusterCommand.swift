@@ -8,7 +8,7 @@ enum ClusterCommand {
         details: """
             For each gateway: its name, where it listens, its version, its start, its last heartbeat, how many requests it
             accepted and rejected in the last minute, how far its clock is from the database's, the age of the transaction
-            that its event readers wait for, the last change that it has read, and its duties, which no other gateway has.
+            that its event readers wait for, the last change that it has read, and the tasks that only it runs.
             Warnings go to standard error; --json also has the events of each day. A gateway without a heartbeat for 6 s
             rejects all requests, and the other gateways no longer wait for it.
             """,

@@ -13,6 +13,6 @@ extension CommandError {
             }
         let isUnfinished = error.reason == UnfinishedCopy.rejection.reason
         self.init(
-            code, error.reason, hint: isUnfinished ? "`countersign copy` again, as before" : error.hint)
+            code, error.reason, hint: isUnfinished ? "run `countersign copy` again" : error.hint)
     }
 }

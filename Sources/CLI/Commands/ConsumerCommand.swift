@@ -52,7 +52,7 @@ enum ConsumerCommand {
     }
 
     private static let list = shared.list(
-        "List an app's event consumers and how far behind they are", "Who is behind?",
+        "List an app's event consumers and how far behind they are", "Which consumers are behind?",
         [
             "NAME": "name", "LAG": "lag_events", "OLDEST UNREAD": "oldest_unread_ms", "LEASED": leased,
             "HOLDS DAYS": "hold_days", "MISSED": "events_missed",
@@ -60,7 +60,7 @@ enum ConsumerCommand {
 
     private static let show = shared.show(
         "Show an event consumer: its positions, leases and filter",
-        details: "Pausing is up to the backend that reads, so there is neither pause nor resume here.",
+        details: "A consumer cannot be paused: to pause, stop the backend that reads.",
         "How far behind is it?",
         ["NAME": "name", "LEASED": leased, "HOLDS DAYS": "hold_days"]
     ) { invocation, consumer in
@@ -72,7 +72,7 @@ enum ConsumerCommand {
 
     private static let seek = shared.seek(
         "Move an event consumer; leases end, and events after the new position are read again",
-        details: "This is the replay of a consumer.", "Read the last day again"
+        details: "Use it to replay events.", "Read the last day again"
     ) { "Moved, \($0["lag_events"].counted("event")) before the newest." }
     private static let delete = shared.delete("Delete an event consumer and its position")
 }

@@ -31,7 +31,7 @@ enum CopyCommand {
         let line = ProgressLine(io: invocation.io)
         defer { line.clear() }
         try copy.copy { table, rows in line.show("\(table): \(rows) rows copied") }
-        line.say("Copied. Comparing the two.")
+        line.say("Copied. Comparing source and target.")
         let compared = try copy.compare()
         let isSame = compared.allSatisfy(\.isSame)
         let answer: JSONValue = [

@@ -15,7 +15,7 @@ enum CustomerCommand {
             needs the scope write, and the look-up is audited.
             """,
         positionals: [.app, id], flags: [kind, .json] + Flag.target,
-        examples: ["What do you know about me?": "countersign customer show shop user-1"]
+        examples: ["A request for access (GDPR, article 15)": "countersign customer show shop user-1"]
     ) { invocation in
         let customer = try await invocation.admin().get(
             "apps", invocation.app, "customers", invocation[id],
@@ -42,7 +42,7 @@ enum CustomerCommand {
             For a request under the GDPR, article 17: the profile, the user's events, those that devices listed by
             `countersign customer show` (the newest 64) sent anonymously, samples of failed requests, App Inbox messages
             to that person, and sessions. It cannot be undone.
-            Backups and the audit log's earlier entries keep what they have; the deletion itself is audited under the
+            Backups and earlier entries of the audit log are not changed; the deletion itself is audited under the
             pseudonym. Events that the app still sends are stored again.
             """,
         positionals: [.app, id], flags: [kind, .json] + Flag.target,

@@ -23,17 +23,17 @@ enum DemoCommand {
     static let command = Command(
         "demo", summary: "Show events going from devices through the gateway to disk",
         details: """
-            Starts a gateway with an app that requires tokens, and devices that each have their own queue. Tokens expire on
-            the way, one device loses its network, and one signs its tokens with a key of its own. At the end the database
-            is compared with the recorded events. If you kill the gateway meanwhile, it is restarted. Exits with 0 if every
-            event is stored exactly once, and with 3 if not. With --server it exits with 0 if all events of the honest
-            devices were delivered, and none of the forging one; it cannot see what is stored.
+            Starts a gateway with an app that requires tokens, and devices that each have their own queue. Tokens expire during
+            the run, one device loses its network, and one has forged tokens, signed with another key. At the end the
+            database is compared with the recorded events. If you kill the gateway meanwhile, it is restarted. Exits with 0
+            if every event is stored exactly once, and with 3 if not. With --server it exits with 0 if all events of the
+            devices with valid tokens were delivered, and none with forged tokens; it cannot read the database.
             """,
         flags: [input, devices, data, server, writeKeyFile, key],
         examples: [
             "A sample of shop events": "countersign demo",
             "The visitors of a web site": "countersign demo --input access.log",
-            "Keep the databases to look at": "countersign demo --devices 3 --data ./demo",
+            "Keep the databases": "countersign demo --devices 3 --data ./demo",
         ]
     ) { invocation in
         let destination = try destination(invocation)
@@ -56,7 +56,7 @@ enum DemoCommand {
             executable: executable, destination: destination, io: invocation.io)
         guard let isRight = try await finish(run, folder) else { throw ExitCode.interrupted }
         if let kept, destination == nil {
-            invocation.io.say("To look at it: sqlite3 " + "\(kept)/gateway/events.sqlite".quotedForShell)
+            invocation.io.say("The database: sqlite3 " + "\(kept)/gateway/events.sqlite".quotedForShell)
         }
         guard isRight else { throw ExitCode.verificationFailed }
     }
@@ -112,7 +112,7 @@ enum DemoCommand {
     private static func describe(_ replay: Replay, _ io: CommandIO) {
         io.say("Replaying \(replay.events.count) events: \(replay.source).")
         for problem in replay.problems.prefix(5) {
-            io.say("  line \(problem.line) is left out: \(problem.reason)")
+            io.say("  line \(problem.line) is skipped: \(problem.reason)")
         }
         if replay.problems.count > 5 { io.say("  … and \(replay.problems.count - 5) more") }
     }

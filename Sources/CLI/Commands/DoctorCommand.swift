@@ -5,7 +5,7 @@ internal import GatewayStorage
 
 enum DoctorCommand {
     static let command = Command(
-        "doctor", summary: "Look for problems with the gateway, and say what to do about them",
+        "doctor", summary: "Find problems with the gateway and print how to fix them",
         details: """
             For a data directory: the folder and its files with their permissions, the disk, the databases, the settings and
             certificate that `serve` would use, and whether a running gateway answers, can store events and has the right

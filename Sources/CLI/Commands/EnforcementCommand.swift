@@ -114,13 +114,13 @@ enum EnforcementCommand {
 
             --return-above trades protection for delivery: once it has acted, forged events are stored as well. It needs at
             least 100 users, and only counts those whose own token used to be accepted and is now rejected, because it has
-            expired (22) or lost its key (27). Requests without a token, or with a made-up one, cannot trigger it. An attacker
-            with that many accounts can. With or without it, the app's alert webhook gets an alert, at most once an hour, when 5 %
-            of the requests in five minutes (or the share given with --return-above) are rejected.
+            expired (22) or its key was removed (27). Requests without a token, or with a made-up one, cannot trigger it. An
+            attacker with that many accounts can. With or without it, the app's alert webhook gets an alert, at most once an
+            hour, when 5 % of the requests in five minutes (or the share given with --return-above) are rejected.
             """,
         positionals: [.app, state], flags: [percent, time, returnAbove, .yes] + Flag.target,
         examples: [
-            "First look, then enforce": "countersign enforcement set shop optional",
+            "Report bad tokens before rejecting them": "countersign enforcement set shop optional",
             "Reject bad tokens from some users, and back off if too many fail":
                 "countersign enforcement set shop required --percent 10 --return-above 5 --yes",
             "Reject bad tokens from everyone":

@@ -36,7 +36,7 @@ enum EventCommand {
             """,
         positionals: [.app], flags: filters + [limit, .json] + Flag.target,
         examples: [
-            "What came last?": "countersign event list shop",
+            "The newest events": "countersign event list shop",
             "Events without a valid token": "countersign event list shop --unverified",
             "The events of one request":
                 "countersign event list shop --request-id 019aab3c-7d5e-7c1a-b6a2-8c0b3f7d2e11",
@@ -96,7 +96,7 @@ enum EventCommand {
             """,
         positionals: [.app], flags: filters + [format, after, follow] + Flag.target,
         examples: [
-            "All that an app has": "countersign event export shop",
+            "All events of an app": "countersign event export shop",
             "With verdict and position": "countersign event export shop --after start",
         ]
     ) { invocation in

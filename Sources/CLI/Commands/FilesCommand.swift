@@ -16,7 +16,7 @@ enum FilesCommand {
         "Are the files up to date?", ["WRITTEN": "enabled"])
     private static let pause = shared.pause(
         "Pause writing an app's hourly event files", "Before the folder moves",
-        "Paused. Hours that end meanwhile are written when it is resumed, as far as their events are still kept."
+        "Paused. Hours that end meanwhile are written when it is resumed, unless retention has deleted their events."
     )
     private static let resume = shared.resume(
         "Resume writing an app's hourly event files", "After the folder has moved",

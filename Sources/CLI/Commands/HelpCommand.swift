@@ -1,7 +1,7 @@
 enum HelpCommand {
     private static let topic = Positional(
         "TOPIC", .any, completes: .commands, help: "the words of a command, exit-codes or global-flags")
-    private static let all = Flag("all", help: "list all commands, not only those of the first week")
+    private static let all = Flag("all", help: "list all commands, not only the most used")
 
     /// `table` is a closure, because the table contains this command.
     static func command(table: @escaping @Sendable () -> [Command]) -> Command {

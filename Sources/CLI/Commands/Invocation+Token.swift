@@ -2,7 +2,7 @@ internal import Foundation
 
 extension Positional {
     static let token = Positional(
-        "FILE", .optional, completes: .files, help: "file with a token; - or nothing reads standard input")
+        "FILE", .optional, completes: .files, help: "file with a token; - or no FILE reads standard input")
 }
 
 extension Invocation {
@@ -13,7 +13,7 @@ extension Invocation {
             guard path.split(separator: ".").count < 3 else {
                 throw CommandError(
                     .usage, "there is no file with this name, and tokens are not accepted as arguments",
-                    hint: "others on this machine can read arguments; give a file, or standard input")
+                    hint: "other users of this machine can see arguments; give a file, or standard input")
             }
             throw CommandError(.notFound, "there is no file \(path)")
         }

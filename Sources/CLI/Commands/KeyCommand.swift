@@ -133,7 +133,7 @@ enum KeyCommand {
         let admin = try invocation.admin()
         guard let url = invocation.word(of: followed) else {
             try await admin.delete("apps", invocation.app, "key-source")
-            return invocation.io.say("\(invocation.app) follows no published keys; only its own verify.")
+            return invocation.io.say("\(invocation.app) verifies tokens only with its own keys.")
         }
         _ = try await admin.change("apps", invocation.app, "key-source") { members in
             let sources = JSONValue.object(members)["sources"].elements

@@ -7,7 +7,7 @@ enum PolicyCommand {
 
     private static let algorithms = Flag(
         "algorithms", .text("NAMES"),
-        help: "allowed algorithms, separated by commas: RS256, PS256, ES256, EdDSA")
+        help: "allowed algorithms, separated by commas: RS256, PS256, ES256, EdDSA, Ed25519")
     private static let leeway = Flag(
         "leeway", .duration(.seconds, 0...300), help: "how far clocks may differ")
     private static let lifetime = Flag(
@@ -77,7 +77,7 @@ enum PolicyCommand {
             userClaim, required, keptClaims,
         ] + Flag.target,
         examples: [
-            "Elliptic curves too, and clocks that differ little":
+            "Allow ES256, and clocks that differ by 5 seconds":
                 "countersign policy set shop --algorithms RS256,ES256 --leeway 5",
             "Events by tenant: list them with --claim tenant=acme":
                 "countersign policy set shop --keep-claim tenant --keep-claim role",

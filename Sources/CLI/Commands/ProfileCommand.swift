@@ -33,7 +33,7 @@ enum ProfileCommand {
             invocation.io.say(
                 "The gateway accepts the token as \(user["name"].shown), \(user["role"].shown).")
         } catch let error as CommandError where error.code == .unavailable {
-            invocation.io.say("The token was not tried: \(error.reason).")
+            invocation.io.say("The token was not checked: \(error.reason).")
         }
         try profiles.add(
             Profile(
@@ -46,7 +46,7 @@ enum ProfileCommand {
     private static let show = Command(
         "profile show", summary: "Show the gateway or data directory in use, and the user",
         flags: [.json] + Flag.target,
-        examples: ["On which gateway, and as whom?": "countersign profile show"]
+        examples: ["Which gateway, and which user?": "countersign profile show"]
     ) { invocation in
         let admin = try invocation.admin()
         let user = try await admin.get("session").body["user"]
@@ -92,7 +92,7 @@ enum ProfileCommand {
         details:
             "The gateway still accepts the token: delete it there with `countersign admin token delete`.",
         positionals: [name],
-        examples: ["A gateway that is gone": "countersign profile delete old"]
+        examples: ["A gateway that no longer exists": "countersign profile delete old"]
     ) { invocation in
         var profiles = try Profiles(environment: invocation.io.environment)
         let name = invocation[name]

@@ -75,7 +75,7 @@ enum SendCommand {
             if input.problems.count > 5 { io.say("… and \(input.problems.count - 5) more") }
             guard !input.events.isEmpty else {
                 throw CommandError(
-                    .failed, "\(shown) holds no event",
+                    .failed, "\(shown) contains no events",
                     hint: input.problems.isEmpty ? "give its format with --format" : nil)
             }
             let (url, profile) = try invocation.destination()

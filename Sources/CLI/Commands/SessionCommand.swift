@@ -22,7 +22,7 @@ enum SessionCommand {
         examples: ["For one user": "countersign session create shop --user user-1"]
     ) { invocation in
         guard let userID = try invocation.json(of: user) else {
-            throw CommandError(.usage, "--user is missing", hint: "whose session is it?")
+            throw CommandError(.usage, "--user is missing", hint: "such as --user user-1")
         }
         let session = try await invocation.admin().post(
             "apps", invocation.app, "sessions",

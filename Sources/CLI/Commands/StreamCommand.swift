@@ -89,13 +89,13 @@ enum StreamCommand {
 
     private static let pause = shared.pause(
         "Pause publishing to a stream", "Before an update of NATS",
-        "Paused. New events are published when it is resumed, as far as they are still kept.")
+        "Paused. New events are published when it is resumed, unless retention deletes them first.")
     private static let resume = shared.resume(
         "Resume publishing to a stream", "After an update of NATS", "Resumed.")
     private static let seek = shared.seek(
         "Publish again from a given event, whatever the stream contains",
         details: """
-            This is the replay of a stream. Events after the given one are published again, at the end of the stream. To refill
+            Use it to replay events. Events after the given one are published again, at the end of the stream. To refill
             the stream, delete it on the server: the gateway recreates it and starts from the original position.
             """, "The last day again"
     ) { _ in "Moved." }

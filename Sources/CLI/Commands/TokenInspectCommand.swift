@@ -6,7 +6,7 @@ enum TokenInspectCommand {
     static let command = Command(
         "token inspect", summary: "Decode a token without verifying it",
         details: """
-            Everything shown is UNVERIFIED: anybody can write it. `countersign token verify` checks a token. The signature
+            The token is NOT VERIFIED: its claims may be forged. `countersign token verify` checks a token. The signature
             is not shown, so that the output cannot be replayed.
             """,
         positionals: [.token], flags: [.json],
@@ -23,7 +23,7 @@ enum TokenInspectCommand {
         let header = try object(parts[0], "header")
         let claims = try object(parts[1], "claims")
         try invocation.print(["verified": false, "header": .object(header), "claims": .object(claims)]) {
-            try invocation.io.print("UNVERIFIED: anybody can write this.")
+            try invocation.io.print("UNVERIFIED: the signature was not checked.")
             try invocation.io.print("header  \(JSONValue.object(header).shownJSON)")
             for (name, value) in claims.sorted(by: { $0.key < $1.key }) {
                 try invocation.io.print("\(TerminalText.safe(name))  \(value.shownJSON)\(time(name, value))")

@@ -40,7 +40,7 @@ enum TriggerCommand {
 
     private static let gateway = Flag(
         "gateway", .text("URL"), environment: "COUNTERSIGN_URL",
-        help: "where clients reach the gateway, if operators have their own address")
+        help: "the gateway's URL for clients, if the admin API has another one")
     private static let keep = Flag(
         "keep", help: "keep the app trigger in the data directory, its secrets in trigger.json (mode 0600)")
 

@@ -22,7 +22,7 @@ enum WebhookCommand {
         help: "only events with this name; in an update, empty means any name")
     private static let user = Flag(
         "user", .text("ID"), mayBeEmpty: true, completes: .users,
-        help: "only this user's events: the id or the pseudonym; in an update, empty means everybody's")
+        help: "only this user's events: the id or the pseudonym; in an update, empty means any user")
     private static let claim = Flag(
         "claim", .text("NAME=VALUE"), mayBeEmpty: true,
         help: "only events with this kept claim; in an update, empty means any")
@@ -49,7 +49,7 @@ enum WebhookCommand {
     private static let settings = filters + [batch, .hold(for: "webhook"), .allowPrivate]
 
     private static let list = shared.list(
-        "List an app's webhooks", "Who gets events, and how far behind?",
+        "List an app's webhooks", "Which webhooks are behind?",
         [
             "WEBHOOK": "id", "STATE": "state", "LAG": "lag_events", "OLDEST UNREAD": "oldest_unread_ms",
             "ERROR": "error", "URL": "url",
@@ -64,7 +64,7 @@ enum WebhookCommand {
             """,
         positionals: [.app, url], flags: settings + [from, .secretFile, .json] + Flag.target,
         examples: [
-            "Everything from now on": "countersign webhook create shop https://shop.example/events",
+            "All new events": "countersign webhook create shop https://shop.example/events",
             "Purchases with a valid token":
                 "countersign webhook create shop https://shop.example/events --verdict verified --name 'Order Completed'",
         ]
@@ -115,7 +115,7 @@ enum WebhookCommand {
 
     private static let pause = shared.pause(
         "Pause deliveries to a webhook; it keeps its position", "Before an update",
-        "Paused. New events are delivered when it is resumed, as far as they are still kept.")
+        "Paused. New events are delivered when it is resumed, unless retention deletes them first.")
     private static let resume = shared.resume(
         "Resume deliveries to a webhook, and attempt the next one at once", "After an update",
         "Resumed. A running gateway attempts the next delivery within a second.")
@@ -124,7 +124,7 @@ enum WebhookCommand {
         "webhook rotate", summary: "Give a webhook a new secret and print it",
         details: """
             Deliveries have two signatures until the old secret ends, so the receiver can switch at any time before then.
-            --hours 0 ends the old one at once, in case somebody else has seen it.
+            --hours 0 ends the old one at once: use it after a leak.
             """,
         positionals: [.app, id], flags: [hours, .secretFile, .json] + Flag.target,
         examples: ["With a week to change over": "countersign webhook rotate shop \(example) --hours 168"]

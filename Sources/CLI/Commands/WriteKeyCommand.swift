@@ -51,8 +51,8 @@ enum WriteKeyCommand {
     private static let delete = Command(
         "write-key delete", summary: "Delete a write key; requests with it are rejected from then on",
         details: """
-            Deleting the app's last write key, or one that was used within 30 days, must be confirmed. On a data directory, so
-            must deleting one without a stored use.
+            Deleting the app's last write key, or one that was used within 30 days, must be confirmed. On a data directory,
+            this also applies to a key without a stored use.
             """,
         positionals: [.app, key], flags: [.yes] + Flag.target,
         examples: [

@@ -106,7 +106,7 @@ struct SettingReader {
         for found in found where ofFolder.contains(found.setting.name) && found.origin != .standard {
             throw CommandError(
                 .usage,
-                "\(found.setting.name) (\(found.origin.text)) is for a data directory, and there is a database",
+                "\(found.setting.name) (\(found.origin.text)) only works with a data directory, not with a database",
                 hint: "leave it out, and use PostgreSQL's own tools for disk space and backups")
         }
     }
@@ -186,10 +186,10 @@ struct SettingReader {
     private static func problem(_ error: StrictJSONError?) -> String {
         switch error {
         case .empty: "is empty"
-        case .notUTF8: "is not UTF-8 without a byte order mark"
+        case .notUTF8: "must be UTF-8 without a byte order mark"
         case .duplicateMember: "has a setting twice"
         case .tooLarge: "is larger than 1 MiB"
-        case .numberOutOfRange: "has a number that is outside of what 64 bits can hold"
+        case .numberOutOfRange: "has a number that does not fit in 64 bits"
         default: "is not JSON"
         }
     }

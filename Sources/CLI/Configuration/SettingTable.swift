@@ -15,7 +15,7 @@ enum SettingTable {
 
     static let databasePasswordFile = Setting(
         "database-password-file", .path("PATH"),
-        help: "file with the database's password; otherwise it is taken from the URL or from libpq's files"
+        help: "file with the database's password; otherwise from the URL or libpq's files"
     ) { configuration, path throws(Setting.Problem) in
         try change(&configuration.database, of: "database") { $0.passwordFile = path }
     }
@@ -23,7 +23,7 @@ enum SettingTable {
     static let tokenKeyFile = Setting(
         "token-key-file", .path("PATH"),
         help:
-            "file with the key that encrypts the secrets in the database, the same for every gateway; default: token-key in the data directory"
+            "file with the key that encrypts secrets in the database, the same for every gateway; default: token-key in the data directory"
     ) { configuration, path throws(Setting.Problem) in
         try change(&configuration.database, of: "database") { $0.tokenKeyFile = path }
     }
@@ -33,7 +33,7 @@ enum SettingTable {
         _ value: inout Value?, of name: String, _ body: (inout Value) -> Void
     ) throws(Setting.Problem) {
         guard var changed = value else {
-            throw Setting.Problem(text: "is for the setting \(name), which is not given")
+            throw Setting.Problem(text: "has no effect without the setting \(name)")
         }
         body(&changed)
         value = changed
@@ -51,7 +51,7 @@ enum SettingTable {
         Setting(
             "admin-host", .text("ADDRESS"),
             help:
-                "address of a separate listener for operators; by default the dashboard is on the same listener as the apps' requests"
+                "address of a separate listener for operators; by default the dashboard is on the clients' listener"
         ) { configuration, text throws(Setting.Problem) in
             configuration.adminHost = try Setting.address(text)
         },
@@ -190,10 +190,11 @@ enum SettingTable {
         ),
         Setting(
             "connections", .integer("N", 1...1_000_000), \.limits.connections,
-            help: "open connections (idle ones are closed first, then the slowest)"),
+            help: "open connections; at the limit idle ones are closed, else slow ones of addresses with more"
+        ),
         Setting(
             "connections-per-address", .integer("N", 1...1_000_000), \.limits.connectionsPerAddress,
-            help: "open connections from one address (idle ones are closed first, then new ones)"),
+            help: "open connections from one address; at the limit an idle one is closed, else the new one"),
         Setting(
             "idle-seconds", .duration(.seconds, 1...3_600), \.limits.idleSeconds,
             help: "time between two requests on a connection"),

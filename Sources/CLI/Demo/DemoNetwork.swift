@@ -42,7 +42,7 @@ final class DemoNetwork: HTTPTransport {
     var delay: String? {
         state.withLock { state in
             if state.isCut { return "has no network" }
-            return state.isHolding ? "waits until its token expires on the way" : nil
+            return state.isHolding ? "waits until its token expires" : nil
         }
     }
 

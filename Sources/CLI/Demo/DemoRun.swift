@@ -101,7 +101,7 @@ struct DemoRun: Sendable {
             switch device.plan.role {
             case .steady: break
             case .losesNetwork: notes.append("had no network for \(tally.cut) requests")
-            case .forged: notes.append("its tokens are signed with a key of its own")
+            case .forged: notes.append("its tokens are forged: signed with another key")
             }
             if tally.duplicates > 0 { notes.append("\(tally.duplicates) sent twice, stored once") }
             table.add(
@@ -117,7 +117,7 @@ struct DemoRun: Sendable {
         let left = devices.filter { $0.plan.role != .forged }.reduce(0) { $0 + $1.queued }
         let forged = devices.filter { $0.plan.role == .forged }.reduce(0) { $0 + $1.network.tally.delivered }
         return try print([
-            ("\(left) events of the honest devices are still in their queues", left == 0),
+            ("\(left) events of the devices with valid tokens are still in their queues", left == 0),
             ("\(forged) events of the device with forged tokens were accepted", forged == 0),
         ])
     }
@@ -142,9 +142,9 @@ struct DemoRun: Sendable {
             rows: plan.honestRows, identified: identified)
         return try print([
             (
-                "\(check.exact) of \(plan.honestRows.count) events are in the database exactly once, "
-                    + "beside \(identified.values.reduce(0, +)) identify events "
-                    + "(missing \(check.missing), repeated \(check.repeated), unknown \(check.unknown))",
+                "\(check.exact) of \(plan.honestRows.count) events are in the database exactly once "
+                    + "(missing \(check.missing), repeated \(check.repeated), unknown \(check.unknown)), "
+                    + "and \(identified.values.reduce(0, +)) identify events",
                 check.exact == plan.honestRows.count && check.missing + check.repeated + check.unknown == 0
             ),
             (
@@ -152,7 +152,7 @@ struct DemoRun: Sendable {
                 check.forged == 0
             ),
             (
-                "the gateway rejected an expired token of each honest device, which got a fresh one",
+                "the gateway rejected an expired token of each device with valid tokens, and the device got a new one",
                 honest.allSatisfy {
                     $0.network.tally.rejections.keys.contains { $0.hasPrefix("22 ") } && $0.refreshed > 0
                 }

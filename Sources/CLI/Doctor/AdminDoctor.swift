@@ -41,7 +41,7 @@ struct AdminDoctor: Sendable {
             let warnings = status["warnings"].elements.map {
                 Finding.warning($0["code"].shown, $0["text"].shown, "countersign cluster status")
             }
-            let none = Finding.warning("gateway", "none runs on this database", "countersign serve")
+            let none = Finding.warning("gateway", "no gateway runs on this database", "countersign serve")
             return [.ok("database", text)] + warnings + (live == 0 ? [none] : []) + (try await apps())
         }
     }
@@ -111,13 +111,13 @@ struct AdminDoctor: Sendable {
             if let problem = source["problem"].text {
                 found.append(
                     (
-                        "the keys that it follows at \(url) cannot be fetched: \(TerminalText.safe(problem))",
+                        "the keys that the app follows at \(url) cannot be fetched: \(TerminalText.safe(problem))",
                         "countersign key list \(app)"
                     ))
             } else if admin is LocalAdmin {
                 found.append(
                     (
-                        "it follows \(url); only a running gateway fetches it",
+                        "the app follows \(url); only a running gateway fetches its keys",
                         "countersign doctor --server URL"
                     ))
             }

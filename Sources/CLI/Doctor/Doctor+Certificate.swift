@@ -59,7 +59,7 @@ extension Doctor {
         let day = { (date: Date) in String(ISO8601DateFormatter().string(from: date).prefix(10)) }
         let name = "certificate"
         if start > now {
-            return .failed(name, "\(path) is valid from \(day(start)) only", "is this machine's clock right?")
+            return .failed(name, "\(path) becomes valid on \(day(start))", "is this machine's clock right?")
         }
         let days = end.timeIntervalSince(now) / 86_400
         if days <= 0 {

@@ -18,11 +18,11 @@ extension Doctor {
         case 0: return .ok(name, "\(address) is free")
         case EADDRINUSE:
             return .failed(
-                name, "another process has \(address)",
+                name, "another process listens on \(address)",
                 "ss -ltnp shows which; stop it, or give the gateway another with the setting \(name)")
         case EACCES:
             return .failed(
-                name, "this account must not listen on \(address)",
+                name, "this account may not listen on \(address)",
                 "take a port from 1024 up behind a proxy, or give the service CAP_NET_BIND_SERVICE")
         case let error:
             return .failed(

@@ -51,7 +51,7 @@ extension Finding {
             name: "clock", outcome: abs(seconds) > 30 ? .failed : .warning,
             detail:
                 "the gateway's clock is \(abs(seconds)) s \(seconds > 0 ? "ahead of" : "behind") this one",
-            remedy: "synchronize both by NTP: tokens are verified by the gateway's")
+            remedy: "synchronize both by NTP: tokens are verified with the gateway's clock")
     }
 
     static func version(_ theirs: String) -> Finding {

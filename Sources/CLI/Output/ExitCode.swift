@@ -21,11 +21,11 @@ struct ExitCode: RawRepresentable, Hashable, Error {
     static let table: [(code: ExitCode, meaning: String)] = [
         (.done, "Done."),
         (.failed, "Failed: the message gives the reason."),
-        (.usage, "Usage: the command line was not understood; nothing was done."),
+        (.usage, "Usage: an argument, setting or confirmation is missing or invalid."),
         (.verificationFailed, "Verification failed: a token, a key or a check did not hold."),
         (.notAuthorized, "Not authorized: the credential is missing or was rejected."),
         (.notFound, "Not found: no such app, key or file."),
-        (.conflict, "Conflict: it exists already, or a rule forbids it."),
+        (.conflict, "Conflict: it exists already, has changed, or a rule forbids it."),
         (.unavailable, "Unavailable: the server or the address cannot be used now; try again."),
         (.interrupted, "Interrupted by Ctrl-C."),
     ]

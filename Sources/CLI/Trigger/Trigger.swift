@@ -39,8 +39,8 @@ struct Trigger: Sendable {
         let provocation = code.flatMap { Provocation.all[$0] }
         if let code, provocation == nil {
             throw CommandError(
-                .usage, "no request gets \(code.reason) for certain, so it cannot be provoked",
-                hint: "`countersign trigger all` provokes every code that can be")
+                .usage, "no request reliably gets \(code.reason), so it cannot be triggered",
+                hint: "`countersign trigger all` triggers every code that can be triggered")
         }
         let app = try await apps.app()
         let token = try await token(by: provocation, of: app)

@@ -100,11 +100,11 @@ struct CommandParserTests {
         ("app ls", "there is no command `app ls`", "did you mean `countersign app list`?"),
         ("app craete shop", "there is no command `app craete`", "did you mean `countersign app create`?"),
         (
-            "app", "`app` needs one more word: create, list",
+            "app", "`app` needs a subcommand: create, list",
             "`countersign app --help` describes each"
         ),
         (
-            "--prot 1 serve", "no command with this flag follows: --prot",
+            "--prot 1 serve", "there is a flag but no command: --prot",
             "`countersign help --all` lists the commands"
         ),
         ("serve --prot 1", "`serve` has no flag --prot", "did you mean --port?"),

@@ -129,6 +129,6 @@ struct CommandTableTests {
     @Test func aGroupWithoutACommandListsItsCommandsOnce() async {
         let recorded = RecordedIO()
         #expect(await recorded.run("admin") == .usage)
-        #expect(recorded.talk.contains("`admin` needs one more word: reset, second-factor, token, user\n"))
+        #expect(recorded.talk.contains("`admin` needs a subcommand: reset, second-factor, token, user\n"))
     }
 }

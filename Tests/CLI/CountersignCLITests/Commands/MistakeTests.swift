@@ -253,7 +253,7 @@ struct MistakeTests {
 
     @Test func changesAreListedSinceATime() async {
         #expect(await run("audit", "list", "--since", "1h").io.output.hasPrefix("SEQ"))
-        #expect(await run("audit", "list", "--since", "2999-01-01T00:00:00Z").io.talk == "No such change.\n")
+        #expect(await run("audit", "list", "--since", "2999-01-01T00:00:00Z").io.talk == "No entry found.\n")
     }
 
     @Test func configPrintShowsWhereTheDataDirectoryWasSet() async {

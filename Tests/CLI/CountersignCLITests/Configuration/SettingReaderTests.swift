@@ -96,15 +96,15 @@ struct SettingReaderTests {
     @Test(arguments: [
         (#"{"prot": 1}"#, "did you mean port?"), (#"{"port": "x"}"#, "whole number"),
         (#"{"port": 70000}"#, "0 to 65535"), (#"{"port": 1, "port": 2}"#, "has a setting twice"),
-        ("\u{FEFF}{}", "not UTF-8 without a byte order mark"), ("", "is empty"),
+        ("\u{FEFF}{}", "must be UTF-8 without a byte order mark"), ("", "is empty"),
         (#"{"port": true}"#, "a text, a whole number or a list"), ("[1]", "not a JSON object"),
         (#"{"log-level": "loud"}"#, "off, error, warning, info, debug"), ("{", "not JSON"),
         (#"{"trusted-proxies": "10.0.0.1/8"}"#, "10.0.0.0/8,192.0.2.7"),
         (#"{"tls-certificate": "a.pem"}"#, "both tls-certificate and tls-key"),
         (#"{"tls-certificate": "a.pem, b.pem", "tls-key": "a.key"}"#, "same number of files"),
         (#"{"tls-certificate": "a.pem", "tls-key": "a.key,b.key"}"#, "same number of files"),
-        (#"{"otlp-ca-file": "a.pem"}"#, "is for the setting otlp-endpoint"),
-        (#"{"token-key-file": "a"}"#, "is for the setting database"),
+        (#"{"otlp-ca-file": "a.pem"}"#, "has no effect without the setting otlp-endpoint"),
+        (#"{"token-key-file": "a"}"#, "has no effect without the setting database"),
         (#"{"public-url": "https://u:s3cret@collect.example"}"#, "without a user or a path"),
     ])
     func anInvalidConfigurationFileIsRejectedWithItsFault(text: String, expected: String) async throws {

@@ -22,7 +22,7 @@ enum SettingReference {
             A time (`DURATION`) is a number in the unit of the setting's name, or has its own unit: `30s`,
             `10m`, `2h`, `7d`. A size (`SIZE`) is a number of bytes, or has a unit: `500MB`, `1GiB`.
 
-            Secrets are never arguments: the flag and the variable ending in `_FILE` take a file's path.
+            Secrets are never arguments: flags and `_FILE` variables take a path, other variables the secret.
 
             | Setting | Flag | Variable | Default | What it does |
             | --- | --- | --- | --- | --- |

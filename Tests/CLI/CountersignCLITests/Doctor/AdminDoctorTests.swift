@@ -197,7 +197,7 @@ struct AdminDoctorTests {
         ).apps()
         #expect(
             found.map(\.detail) == [
-                "the keys that it follows at https://keys.example/ cannot be fetched: 404"
+                "the keys that the app follows at https://keys.example/ cannot be fetched: 404"
             ])
     }
 

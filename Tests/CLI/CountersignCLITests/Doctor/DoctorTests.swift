@@ -58,7 +58,7 @@ struct DoctorTests {
         #expect(code == .done, "\(text)")
         #expect(!text.contains("FAIL"))
         #expect(text.contains("ok    files: "))
-        #expect(text.contains("none runs on this data directory"))
+        #expect(text.contains("no gateway runs on this folder"))
     }
 
     @Test(arguments: [W_OK, R_OK, X_OK])
@@ -116,7 +116,7 @@ struct DoctorTests {
         let other = try GatewayFixture()
         let (code, text) = await run(["COUNTERSIGN_PORT": String(other.gateway.port)])
         #expect(code == .failed)
-        #expect(text.contains("FAIL  port: another process has 127.0.0.1:\(other.gateway.port)"))
+        #expect(text.contains("FAIL  port: another process listens on 127.0.0.1:\(other.gateway.port)"))
         let port = other.gateway.port
         // The gateway's IPv6 listener does not accept IPv4 connections.
         let (_, both) = await run(["COUNTERSIGN_HOST": "::", "COUNTERSIGN_PORT": String(port)])
