@@ -57,7 +57,7 @@ package final class Administration: Sendable {
                         do throws(GatewayError) {
                             try deliveries.add(record)
                         } catch {
-                            log.note(.error, "alert's attempt not kept", [("detail", error.reason)])
+                            log.note(.error, "alert attempt not recorded", [("detail", error.reason)])
                         }
                     }, completion: completion)
             }, freeSlots: { alerts.freeSlots }, log: log)

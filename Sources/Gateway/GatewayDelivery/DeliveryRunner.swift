@@ -133,7 +133,7 @@ package final class DeliveryRunner: Sendable {
                 try reload(kind)
             } catch {
                 log.note(
-                    .error, "ways not read", [("way", kind.kind.noun), ("detail", "\(error)")])
+                    .error, "deliveries not loaded", [("way", kind.kind.noun), ("detail", "\(error)")])
             }
         }
         flush()
@@ -141,7 +141,7 @@ package final class DeliveryRunner: Sendable {
             try sweep()
             try checkLag()
         } catch {
-            log.note(.error, "ways not checked", [("detail", "\(error)")])
+            log.note(.error, "delivery lag not checked", [("detail", "\(error)")])
         }
         for id in ids { advance(id) }
     }

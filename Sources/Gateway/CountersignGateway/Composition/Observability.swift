@@ -21,7 +21,7 @@ struct Observability: Sendable {
             !FileManager.default.isReadableFile(atPath: file)
         {
             throw GatewayError(
-                .invalid, "otlp-ca-file: cannot read \(file); give a PEM file with the collector's authority")
+                .invalid, "otlp-ca-file: cannot read \(file); give a PEM file with the collector's CA")
         }
         let log = GatewayLog(
             level: configuration.logLevel, format: configuration.logFormat, now: now)

@@ -84,7 +84,7 @@ extension AdminOperation {
             guard let parameter = self.query.first(where: { $0.name == name }) else {
                 let known = self.query.map(\.name).joined(separator: ", ")
                 throw .invalidParameter(
-                    name, known.isEmpty ? "is not known; there are none" : "is not known; there are \(known)")
+                    name, known.isEmpty ? "is not known" : "is not one of \(known)")
             }
             let text = parts.count > 1 ? parts[1].replacing("+", with: "%20").removingPercentEncoding : ""
             guard let text, found[name] == nil else {

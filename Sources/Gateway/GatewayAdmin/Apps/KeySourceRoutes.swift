@@ -16,7 +16,7 @@ struct KeySourceRoutes: Sendable {
             ) { try answer($0) },
             AdminRoute(
                 "PUT", "/apps/{app}/key-source", .operator,
-                "Set which published keys verify tokens beside the app's own: of JWK Sets and OpenID providers",
+                "Set the JWK Sets and OpenID providers whose published keys also verify tokens",
                 body: .object([
                     .may("sources", .list(.object(Self.taken))), .may("url", .text(longest: 2_048)),
                     .may("allow_private", .bool),

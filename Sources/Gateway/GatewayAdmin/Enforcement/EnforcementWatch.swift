@@ -86,7 +86,7 @@ final class EnforcementWatch: Sendable {
                 send(alert) { [weak self] outcome in self?.end(alert, outcome) }
             }
         } catch {
-            log.note(.error, "enforcement not looked at", [("detail", error.reason)])
+            log.note(.error, "enforcement not checked", [("detail", error.reason)])
         }
     }
 
@@ -194,7 +194,7 @@ final class EnforcementWatch: Sendable {
         if case .rejected(let reason) = outcome {
             isOver = alert.isLastAttempt
             log.note(
-                .error, isOver ? "alert given up" : "alert not delivered",
+                .error, isOver ? "alert dropped after the last attempt" : "alert not delivered",
                 [("app", alert.appID), ("attempt", String(alert.attempt)), ("detail", reason)])
         }
         if case .overloaded = outcome { isOver = false }

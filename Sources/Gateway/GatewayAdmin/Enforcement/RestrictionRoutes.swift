@@ -34,7 +34,7 @@ struct RestrictionRoutes: Sendable {
                     .may("seconds", .integer(1...Self.longest)), .may("reason", .text(longest: 200)),
                 ]), .json(Self.shape, status: 201), answer: add),
             AdminRoute.delete(
-                "/apps/{app}/restrictions/{id}", .operator, "Lift a measure against a user or device"
+                "/apps/{app}/restrictions/{id}", .operator, "Lift a restriction of a user or device"
             ) { call in
                 try call.directory.restrictions.remove(call[1], from: call[0])
             },

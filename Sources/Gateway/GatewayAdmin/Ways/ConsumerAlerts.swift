@@ -31,7 +31,7 @@ package final class ConsumerAlerts: GatewayObserver {
             do throws(GatewayError) {
                 try directory.alerts.queue(alert, of: appID, at: milliseconds)
             } catch {
-                log.note(.error, "alert not kept", [("app", appID), ("detail", error.reason)])
+                log.note(.error, "alert not stored", [("app", appID), ("detail", error.reason)])
             }
         }
     }

@@ -66,7 +66,7 @@ package final class OutboundPool: Sendable {
                 do throws(OutboundRequest.Failure) {
                     let transfer = try OutboundTransfer(item.request)
                     guard curl_multi_add_handle(multi.handle, transfer.curl.handle) == CURLM_OK else {
-                        throw OutboundRequest.Failure(.connection, reason: "libcurl took no further request")
+                        throw OutboundRequest.Failure(.connection, reason: "libcurl rejected the request")
                     }
                     running[transfer.curl.handle] = (transfer, item.completion)
                 } catch {

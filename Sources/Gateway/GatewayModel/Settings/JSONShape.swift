@@ -118,7 +118,7 @@ extension JSONShape {
         for name in given.keys.sorted() where !members.contains(where: { $0.name == name }) {
             let known = members.map(\.name).joined(separator: ", ")
             throw ShapeMismatch(
-                path: prefix + name, detail: "is not known; there are \(known.isEmpty ? "none" : known)")
+                path: prefix + name, detail: known.isEmpty ? "is not known" : "is not one of \(known)")
         }
         for member in members {
             switch given[member.name] {

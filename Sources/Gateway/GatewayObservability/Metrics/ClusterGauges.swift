@@ -22,7 +22,7 @@ package struct ClusterGauges: Sendable {
         return [
             MetricFamily(
                 "countersign_cluster_gateways", .gauge,
-                "Live gateways, as of this one's last read of the database.",
+                "Live gateways at this one's last read of the database.",
                 gauges.map { Double($0.gateways) }),
             MetricFamily(
                 "countersign_cluster_heartbeat_age_seconds", .gauge,

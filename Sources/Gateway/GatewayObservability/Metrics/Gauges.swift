@@ -72,7 +72,7 @@ package struct Gauges: Sendable {
                 "Log lines dropped because the log's reader was too slow.", Double(droppedLogLines)),
             MetricFamily(
                 "countersign_analytics_dropped_total", .counter,
-                "Requests that the dashboard does not count: its database could not be written for long.",
+                "Requests missing in the dashboard's counts: its database could not be written for long.",
                 Double(uncountedRequests)),
             MetricFamily(
                 "countersign_spans_dropped_total", .counter,

@@ -118,14 +118,14 @@ package final class TelemetryExporter: GatewayObserver, @unchecked Sendable {
         if outcome == .taken, partial == nil { failing.remove(inPart) }
         condition.unlock()
         if let partial, isPartialNews {
-            log.note(.warning, "telemetry taken in part", [("path", path), ("detail", partial.detail)])
+            log.note(.warning, "telemetry partly accepted", [("path", path), ("detail", partial.detail)])
         }
         guard isNews else { return }
         if outcome == .taken {
-            log.note(.info, "telemetry taken again", [("path", path)])
+            log.note(.info, "telemetry accepted again", [("path", path)])
         } else {
             let detail = answer.failure ?? answer.status.map { "it answered \($0)" } ?? ""
-            log.note(.warning, "telemetry not taken", [("path", path), ("detail", detail)])
+            log.note(.warning, "telemetry not exported", [("path", path), ("detail", detail)])
         }
     }
 

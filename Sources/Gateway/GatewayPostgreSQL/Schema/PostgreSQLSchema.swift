@@ -100,7 +100,7 @@ package enum PostgreSQLSchema {
         guard encoding == "UTF8" else {
             throw GatewayError(
                 .conflict,
-                "the database's encoding is \(encoding), which cannot hold every text; make one in UTF-8: "
+                "the database's encoding is \(encoding), which cannot store all text; create a database with UTF-8: "
                     + "CREATE DATABASE name ENCODING 'UTF8' TEMPLATE template0")
         }
         let isThere = try connection.first("SELECT to_regclass('countersign.schema_version') IS NOT NULL") {

@@ -116,7 +116,7 @@ package struct Backup: Sendable, Equatable {
             .storage,
             bytes > 0
                 ? "no copy is made: \(bytes >> 20) MiB are needed, and \(folder) has \(free >> 20) MiB\(floor)"
-                : "the copy was ended: \(folder) has \(free >> 20) MiB left\(floor)")
+                : "the copy was stopped: \(folder) has \(free >> 20) MiB left\(floor)")
     }
 
     /// Throws `storage` if a write-ahead log has grown too much. SQLite cannot truncate the log before the copy ends.

@@ -38,7 +38,7 @@ package struct RestrictionStore: ControlStore {
             guard count ?? 0 < Self.most else {
                 throw GatewayError(
                     .conflict,
-                    "the app has \(Self.most) measures against users: lift some, or set a maximum lifetime of "
+                    "the app has \(Self.most) restrictions of users: lift some, or set a maximum lifetime of "
                         + "tokens, so that revocations end")
             }
             try connection.run(
@@ -62,7 +62,7 @@ package struct RestrictionStore: ControlStore {
         try write { connection in
             try Self.checkApp(appID, connection)
             guard let known = try Self.all(of: appID, connection).first(where: { $0.key == key }) else {
-                throw GatewayError(.notFound, "the app has no measure \(key)")
+                throw GatewayError(.notFound, "the app has no restriction \(key)")
             }
             try Self.delete(key, connection)
             try audit(

@@ -55,14 +55,14 @@ final class IndexRun: Sendable {
         let trailer = bytes.withUnsafeBytes { IndexRunTrailer($0) }
         guard let trailer, trailer.logID == logID, trailer.first == name.first, trailer.last == name.last
         else {
-            throw file.damage("it is not of this log, or was not finished")
+            throw file.damage("it belongs to another log or is incomplete")
         }
         guard let layout = IndexRunLayout(trailer), layout.end == file.size - Self.trailerBytes else {
-            throw file.damage("its parts do not fit")
+            throw file.damage("its sections do not match its size")
         }
         let fences = try file.read(at: layout.fences, count: layout.filter - layout.fences)
         guard fences.withUnsafeBytes({ checksum($0) }) == trailer.fencesChecksum else {
-            throw file.damage("it is not as it was written")
+            throw file.damage("its checksum is wrong")
         }
         if isForKeys {
             let bytes = try file.read(at: layout.filter, count: layout.end - layout.filter)
@@ -70,7 +70,7 @@ final class IndexRun: Sendable {
                 checksum(bytes) == trailer.filterChecksum
                     ? KeyFilter(words: (0..<trailer.filterWords).map { bytes.word64(at: $0 * 8) }) : nil
             }
-            guard let filter else { throw file.damage("its filter is not as it was written") }
+            guard let filter else { throw file.damage("the checksum of its filter is wrong") }
             self.filter = filter
         } else {
             filter = nil

@@ -25,7 +25,7 @@ struct IndexSection<Entry: IndexEntry>: Sendable {
                 Entry(from: UnsafeRawBufferPointer(rebasing: data[($0 * Entry.width)...]))
             }
         }
-        guard let found else { throw file.damage("a block is not as it was written") }
+        guard let found else { throw file.damage("the checksum of a block is wrong") }
         return found
     }
 

@@ -22,7 +22,7 @@ export function restrictions(context) {
       { title: "Measure", cell: (item) => (item.action === "limit" ? `${plural(item.requests_per_minute, "request")} a minute` : item.action === "block" ? "blocked" : "tokens revoked") },
       { title: "Since", cell: (item) => dateTime(item.since_ms) }, { title: "Until", cell: (item) => (item.until_ms ? dateTime(item.until_ms) : "–") },
       { title: "Reason", cell: (item) => item.reason || "–" },
-      operator && { title: "", cell: (item) => removable("Lift", `the measure against ${item.target}`, { text: item.action === "revoke" ? "Tokens issued before become valid again, unless they have expired." : "Its requests are accepted again." },
+      operator && { title: "", cell: (item) => removable("Lift", `the restriction of ${item.target}`, { text: item.action === "revoke" ? "Tokens issued before become valid again, unless they have expired." : "Its requests are accepted again." },
         () => api.remove(`${base}${path(item.id)}`), () => { toast("The measure is lifted."); show(); }) },
     ].filter(Boolean), items), emptyState("sessions", "No user is blocked", "Blocked, limited and revoked users and devices appear here."));
     replace(place, part.element);

@@ -109,17 +109,17 @@ package struct BloomreachDialect: Dialect {
         return [
             endpoint(
                 "GET", "/wxstatic/projects/{token}/bundle-ios.json", .either,
-                "List the content blocks for iOS: none"
+                "Return no content blocks for iOS"
             ) { _ in .answer(none) },
             endpoint(
                 "GET", "/wxstatic/projects/{token}/bundle-android.json", .either,
-                "List the content blocks for Android: none"
+                "Return no content blocks for Android"
             ) { _ in .answer(none) },
             endpoint(
-                "POST", "/webxp/s/{token}/inappcontentblocks", .either, "Personalise content blocks: none"
+                "POST", "/webxp/s/{token}/inappcontentblocks", .either, "Return no personalised content"
             ) { _ in .answer(none) },
             endpoint(
-                "GET", "/webxp/projects/{token}/segments", .either, "List the segments of a customer: none"
+                "GET", "/webxp/projects/{token}/segments", .either, "Return no segments of a customer"
             ) { _ in
                 .answer(.json(200, Array("{}".utf8)))
             },

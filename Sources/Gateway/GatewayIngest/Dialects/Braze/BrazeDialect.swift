@@ -30,10 +30,10 @@ package struct BrazeDialect: Dialect {
             ("data", "Store events and attributes in Braze's shape", ""),
             // Other endpoints that existing clients call. They store events too, and return valid, empty content.
             (
-                "content_cards/sync", "Sync content cards: none",
+                "content_cards/sync", "Return no content cards",
                 #","cards":[],"full_sync":true,"last_full_sync_at":0,"last_card_updated_at":0"#
-            ), ("feature_flags/sync", "Sync feature flags: none", #","feature_flags":[]"#),
-            ("template", "Fetch a templated message: none", #","templated_message":null"#),
+            ), ("feature_flags/sync", "Return no feature flags", #","feature_flags":[]"#),
+            ("template", "Return no templated message", #","templated_message":null"#),
         ].map { name, summary, members in
             Endpoint(method: "POST", path: "/api/v3/" + name) { request, _ throws(HTTPResponse) in
                 try ingest(request, answering: members)
