@@ -6,7 +6,7 @@ func eventProperties(_ values: [String: Any], log: CountersignLog?) -> JSONObjec
     for (name, value) in values {
         properties[name] = JSONValue(any: value) { type in
             log?(
-                .warning, "property left out: it is neither a JSON value nor Encodable",
+                .warning, "property dropped: it is neither a JSON value nor Encodable",
                 ["property": name, "type": "\(type)"])
         }
     }

@@ -85,19 +85,19 @@ public struct BloomreachConfiguration: Sendable {
     }
 
     private static let withoutEffect = [
-        "flushMaxRetries": "no event is dropped for having failed often",
-        "flushEventMaxRetries": "no event is dropped for having failed often",
-        "appGroup": "each extension has a queue of its own",
-        "requirePushAuthorization": "the app hands over its token with trackPushToken",
-        "automaticPushNotificationTracking": "the app hands over its token with trackPushToken",
-        "automaticPushNotifications": "the app hands over its token with trackPushToken",
-        "inAppContentBlocksPlaceholders": "the SDK shows nothing",
-        "inAppContentBlockPlaceholdersAutoLoad": "the SDK shows nothing",
-        "isDarkModeEnabled": "the SDK shows nothing", "appInboxDetailImageInset": "the SDK shows nothing",
-        "allowWebViewCookies": "the SDK shows nothing",
+        "flushMaxRetries": "the SDK retries events without a limit",
+        "flushEventMaxRetries": "the SDK retries events without a limit",
+        "appGroup": "each app extension has its own queue",
+        "requirePushAuthorization": "the app passes its push token to trackPushToken",
+        "automaticPushNotificationTracking": "the app passes its push token to trackPushToken",
+        "automaticPushNotifications": "the app passes its push token to trackPushToken",
+        "inAppContentBlocksPlaceholders": "the SDK has no UI",
+        "inAppContentBlockPlaceholdersAutoLoad": "the SDK has no UI",
+        "isDarkModeEnabled": "the SDK has no UI", "appInboxDetailImageInset": "the SDK has no UI",
+        "allowWebViewCookies": "the SDK has no UI",
         "httpLoggingLevel": "logLevel selects what is logged",
         "streamId": "the gateway has projects and no streams; give projectToken",
-        "android": "it is about notifications, which the SDK does not show",
+        "android": "the SDK does not display notifications",
     ]
 
     var folder: InstanceFolder {

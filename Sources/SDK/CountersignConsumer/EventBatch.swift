@@ -45,7 +45,7 @@ public struct EventBatch: Sendable {
     @discardableResult
     public func acknowledge(through event: ConsumedEvent) async throws(ConsumerError) -> Bool {
         guard let position = event.position else {
-            throw ConsumerError(.init(rawValue: "position_not_in_lease"), "the event is not of this batch")
+            throw ConsumerError(.init(rawValue: "position_not_in_lease"), "the event is not in this batch")
         }
         return try await lease.acknowledge(through: position)
     }

@@ -148,14 +148,14 @@ public struct AuthErrorCode: RawRepresentable, Hashable, Sendable, Codable {
             code: .payloadUserIDMismatch, reason: "PAYLOAD_USER_ID_MISMATCH",
             summary: "The request carries events of more than one user.",
             causes: [
-                "a client batches events of several users", "an event names its user in two ways",
+                "a client batches events of several users", "an event has two user ids",
                 "an alias has the id of another user in previousId",
             ],
             fix: "Send one request per user, each with that user's token.", isMendedByAnotherToken: false),
         Entry(
             code: .notYetValid, reason: "NOT_YET_VALID",
             summary: "The token is not valid yet.",
-            causes: ["nbf lies in the future", "the backend's clock is ahead"],
+            causes: ["nbf is in the future", "the backend's clock is ahead"],
             fix: "Leave out nbf or set it to the time of signing; check the backend's clock."),
         Entry(
             code: .issuedInFuture, reason: "ISSUED_IN_FUTURE",
@@ -166,7 +166,7 @@ public struct AuthErrorCode: RawRepresentable, Hashable, Sendable, Codable {
             code: .lifetimeTooLong, reason: "LIFETIME_TOO_LONG",
             summary: "The token lives longer than this app allows.",
             causes: ["the backend signs long-lived tokens", "exp is in milliseconds"],
-            fix: "Sign tokens that live shorter, or raise the app's maximum lifetime."),
+            fix: "Sign tokens with a shorter lifetime, or raise the app's maximum lifetime."),
         Entry(
             code: .audienceMismatch, reason: "AUDIENCE_MISMATCH",
             summary: "The token is meant for another audience.",

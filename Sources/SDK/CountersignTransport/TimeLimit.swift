@@ -19,7 +19,7 @@ func withTimeLimit<Value: Sendable>(
                 try await clock.sleep(until: instant)
                 return .failure(HTTPTransportError(.timedOut, "no whole answer within \(seconds) s"))
             } catch {
-                // The response came first, or the caller was cancelled.
+                // The response came first, or the calling task was cancelled.
                 return nil
             }
         }

@@ -172,7 +172,7 @@ extension Exponea {
             if let known { return known }
             let fetched = try await client.fetchAppInbox().first { $0.id == messageId }
             guard let fetched else {
-                throw CountersignError(.unknownMessage, .fetchAppInbox, "there is no message of this id")
+                throw CountersignError(.unknownMessage, .fetchAppInbox, "there is no message with this id")
             }
             return fetched
         }

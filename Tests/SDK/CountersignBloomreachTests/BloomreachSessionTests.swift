@@ -244,11 +244,11 @@ struct BloomreachSessionTests {
         }
         #expect(
             device.lines.withLock { $0 } == [
-                "android.pushIcon has no effect: it is about notifications, which the SDK does not show",
+                "android.pushIcon has no effect: the SDK does not display notifications",
                 "colour has no effect: there is no such setting",
-                "flushMaxRetries has no effect: no event is dropped for having failed often",
-                "ios.appGroup has no effect: each extension has a queue of its own",
-                "requirePushAuthorization has no effect: the app hands over its token with trackPushToken",
+                "flushMaxRetries has no effect: the SDK retries events without a limit",
+                "ios.appGroup has no effect: each app extension has its own queue",
+                "requirePushAuthorization has no effect: the app passes its push token to trackPushToken",
                 "projectMapping of PUSH_OPENED has no effect: the SDK records nothing of that kind",
             ])
     }

@@ -44,7 +44,7 @@ struct FailureLogTests {
             for _ in 0..<3 { #expect(await client.flush().ending == .parked) }
         }
         let line =
-            "a token is missing or was not accepted, its user's events wait code=26 reason=MISSING_TOKEN "
+            "a token is missing or was not accepted, the user's events wait code=26 reason=MISSING_TOKEN "
             + "remedy=Pass the token when identifying the user, or set a token provider."
         #expect(lines.withLock { $0 } == [line, line])
     }
@@ -116,7 +116,7 @@ struct FailureLogTests {
         await client.flush()
         #expect(
             lines.withLock { $0 } == [
-                "the server was not reached, events wait code=cannot_connect reason=Couldn't connect to server "
+                "the server was not reached, events stay queued code=cannot_connect reason=Couldn't connect to server "
                     + "remedy=check the URL and the network; the SDK tries again"
             ])
     }

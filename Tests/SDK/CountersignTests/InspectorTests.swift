@@ -24,7 +24,7 @@ struct InspectorTests {
         print(await inspector.inspect())
         let before = await inspector.inspect()
         #expect(before.claims == nil && before.userID == nil && before.verdicts.isEmpty)
-        #expect("\(before)".contains("token    none that can be read"))
+        #expect("\(before)".contains("token    not readable"))
         let end = Int(bench.clock.now.timeIntervalSince1970) + 342
         let token = SignedToken.fake(subject: "ada", expiresAt: end)
         client.identify(userID: "ada", token: token)

@@ -73,7 +73,7 @@ final class CustomerRecord: Sendable {
         case .inaccessible: throw unreadable
         }
         let stored = try? JSONDecoder().decode(BloomreachCustomer.self, from: data)
-        if stored == nil { log?(.warning, "customer file is damaged, a new customer begins", [:]) }
+        if stored == nil { log?(.warning, "customer file is damaged, a new customer is used", [:]) }
         return stored
     }
 

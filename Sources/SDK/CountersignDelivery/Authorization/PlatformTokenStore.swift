@@ -53,7 +53,7 @@ final class PlatformTokenStore: TokenStore {
                 }
                 if isFirst {
                     log?(
-                        .warning, "the app may not use the Keychain, tokens are kept in a file",
+                        .warning, "the app may not use the Keychain, tokens are stored in a file",
                         ["error": "\(error)"])
                 }
             }

@@ -268,7 +268,7 @@ package actor DeliveryEngine {
         do {
             let pushedOut = try await storage.run { storage in try storage.apply(outcome) }
             if pushedOut > 0 {
-                log?(.warning, "quarantine is full, the oldest are gone", ["events": "\(pushedOut)"])
+                log?(.warning, "quarantine full, oldest events deleted", ["events": "\(pushedOut)"])
             }
             sender.applied()
         } catch {
@@ -353,7 +353,7 @@ package actor DeliveryEngine {
         if failure.isOptional {
             log?(level, "a token was not accepted, but its events were delivered", values)
         } else {
-            log?(level, "a token is missing or was not accepted, its user's events wait", values)
+            log?(level, "a token is missing or was not accepted, the user's events wait", values)
         }
         if let failure = throttle.record(failure, at: clock.uptime) { failures.send(failure) }
     }
@@ -374,7 +374,7 @@ package actor DeliveryEngine {
             }
             if let instant = lapse { return sender.leased(until: instant) }
         } catch {
-            log?(.warning, "queue could not be leased", ["error": "\(error)"])
+            log?(.warning, "queue could not be locked", ["error": "\(error)"])
             return sender.claimFailed(.init("queue", "\(error)"), now: clock.uptime, fraction: random())
         }
         requestTimeout = max(requestTimeout, request.timeout)
@@ -394,7 +394,7 @@ package actor DeliveryEngine {
                 warned.insert(.answer(code: batch.code))
             {
                 log?(
-                    .warning, "the server did not take events, they wait",
+                    .warning, "the server did not accept events, they stay queued",
                     [
                         "status": "\(answer.status)", "code": batch.code,
                         "reason": sender.lastProblem?.reason ?? "",
@@ -423,7 +423,7 @@ package actor DeliveryEngine {
                 error.code != .cancelled && consequence?.batch.outcome == .retryLater
                 && warned.insert(.unreachable)
             log?(
-                isFirst ? .warning : .info, "the server was not reached, events wait",
+                isFirst ? .warning : .info, "the server was not reached, events stay queued",
                 [
                     "code": error.code.rawValue, "reason": error.detail,
                     "remedy": "check the URL and the network; the SDK tries again",

@@ -40,7 +40,7 @@ final class InterruptibleTransport: HTTPTransport {
             return (state.lastID, exchange)
         }
         guard let (id, exchange) = begun else {
-            throw HTTPTransportError(.cancelled, "the app's time in the background is up")
+            throw HTTPTransportError(.cancelled, "the app's background time has ended")
         }
         let result = await withTaskCancellationHandler {
             await exchange.value

@@ -60,7 +60,7 @@ public struct CountersignInspection: Sendable, CustomStringConvertible {
     }
 
     private var tokenText: String {
-        guard let claims else { return "none that can be read" }
+        guard let claims else { return "not readable" }
         let text = String(decoding: JSONValue.object(claims).bytes, as: UTF8.self)
         guard let seconds = claims["exp"]?.double else { return text + ", no end" }
         let rest = Milliseconds(seconds: seconds - time.timeIntervalSince1970).count / 1_000

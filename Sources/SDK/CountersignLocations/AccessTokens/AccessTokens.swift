@@ -209,14 +209,14 @@ actor AccessTokens: CredentialSource {
                     ))
             case .unavailable(let problem, let retryAt):
                 warnOnce(
-                    "there is no access token to send with, records wait", problem,
+                    "there is no access token, records wait", problem,
                     remedy: "pass a new accessToken, or set refreshUrl, refreshToken and refreshPayload")
                 return .unavailable(problem, retryAt: retryAt)
             case .refresh:
                 startFlight()
                 await flightEnd()
                 if Task.isCancelled {
-                    return .unavailable(.init("cancelled", "the caller was cancelled"), retryAt: nil)
+                    return .unavailable(.init("cancelled", "the calling task was cancelled"), retryAt: nil)
                 }
                 hasWaited = true
             }
