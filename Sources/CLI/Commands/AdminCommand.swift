@@ -22,15 +22,15 @@ enum AdminCommand {
     private static let gateway = Flag(
         "gateway", .text("URL"),
         help:
-            "where operators reach the dashboard; default: the gateway running on the data, at its public-url"
+            "the dashboard's URL for operators; default: the public-url of the running gateway"
     )
 
     private static let reset = Command(
         "admin reset", summary: "Print a one-time link that creates an owner or sets an owner's new password",
         details: """
-            For the first sign-in, or when nobody can sign in. The link works once, within 30 minutes, and replaces any
-            earlier link. It also removes that user's second factor. Anyone who can write to the data directory can do this:
-            protect it.
+            For the first sign-in, or when all owners have lost their passwords. The link works once, within 30 minutes, and
+            replaces any earlier link. It also removes that user's second factor. Every account that can write to the data
+            directory can do this: protect it.
             """,
         flags: [gateway] + Flag.local,
         examples: ["Lost the password?": "countersign admin reset"]
@@ -56,7 +56,7 @@ enum AdminCommand {
         "admin second-factor",
         summary: "Print or set whether every dashboard user needs a second factor",
         details: """
-            Once it is required, users without one must set it up before they can do anything else, including those who are
+            Once it is required, users without one must set it up before they can do anything else, even if they are
             already signed in. API tokens are not affected.
             """,
         positionals: [state], flags: [.json] + Flag.target,

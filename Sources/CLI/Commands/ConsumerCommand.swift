@@ -32,7 +32,7 @@ enum ConsumerCommand {
         positionals: [.app, name],
         flags: [partitions, hold] + Flag.filter + Flag.start + [.json] + Flag.target,
         examples: [
-            "Verified events, from now on":
+            "All new verified events":
                 "countersign consumer create shop billing --verdict verified --from end"
         ]
     ) { invocation in

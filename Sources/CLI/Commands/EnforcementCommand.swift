@@ -244,7 +244,7 @@ enum EnforcementCommand {
         of after: JSONObject, from before: JSONObject, app: String
     ) -> String? {
         func users(_ percent: Int64) -> String {
-            percent == 0 ? "nobody" : percent < 100 ? "\(percent) % of users" : "everyone"
+            percent == 0 ? "no users" : percent < 100 ? "\(percent) % of users" : "everyone"
         }
         let (old, new) = (share(.object(before)), share(.object(after)))
         if new > old {

@@ -93,7 +93,7 @@ enum StreamCommand {
     private static let resume = shared.resume(
         "Resume publishing to a stream", "After an update of NATS", "Resumed.")
     private static let seek = shared.seek(
-        "Publish again from a given event, whatever the stream contains",
+        "Publish again from a given event, even if it is in the stream",
         details: """
             Use it to replay events. Events after the given one are published again, at the end of the stream. To refill
             the stream, delete it on the server: the gateway recreates it and starts from the original position.

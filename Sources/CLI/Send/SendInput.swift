@@ -118,7 +118,7 @@ struct SendInput: Sendable {
         var track = Replay.gpx(Data(good.joined(separator: [UInt8(ascii: "\n")])), named: name)
         if track.isCutShort { track.problems.removeLast() }
         track.problems.append(
-            Replay.Problem(line: good.count + 1, reason: "it is not UTF-8; what follows is not read"))
+            Replay.Problem(line: good.count + 1, reason: "it is not UTF-8; the rest is not read"))
         take(track)
     }
 

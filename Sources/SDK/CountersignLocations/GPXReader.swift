@@ -57,7 +57,7 @@ package final class GPXReader: NSObject, XMLParserDelegate {
         if !parser.parse() || reader.openElements > 0 {
             reader.document.isCutShort = true
             reader.document.problems.append(
-                Problem(line: parser.lineNumber, reason: "the XML is broken here; what follows is not read"))
+                Problem(line: parser.lineNumber, reason: "the XML is broken here; the rest is not read"))
         }
         return reader.document
     }

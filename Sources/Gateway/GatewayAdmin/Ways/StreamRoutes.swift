@@ -33,7 +33,7 @@ struct StreamRoutes: Sendable {
             ) { call in try answer(call) },
             WayRoutes.seek(
                 "/apps/{app}/\(noun)/{name}",
-                "Publish again from a given event, whatever the stream contains", Self.shape.shape, in: log
+                "Publish again from a given event, even if it is in the stream", Self.shape.shape, in: log
             ) { call, app, start in
                 let after = try sequence(of: start, in: app)
                 try call.directory.streams.seek(call[1], of: app, after: after, at: call.nowMilliseconds)

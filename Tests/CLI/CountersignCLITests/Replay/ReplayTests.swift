@@ -20,7 +20,7 @@ struct ReplayTests {
         ("", "empty holds no line of a combined access log"),
         ("id,name\n1,a\n", "empty holds no line of a combined access log; line 1: the identity is missing"),
         ("<gpx/>", "empty holds no track point"),
-        ("<html>", "empty holds no track point; line 1: the XML is broken here; what follows is not read"),
+        ("<html>", "empty holds no track point; line 1: the XML is broken here; the rest is not read"),
     ])
     func aFileWithoutEventsNamesTheExpectedFormat(text: String, reason: String) throws {
         let path = try folder.write(text, to: "empty")
