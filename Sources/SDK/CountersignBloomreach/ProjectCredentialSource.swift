@@ -5,7 +5,7 @@ internal import Foundation
 /// of an earlier run for a project that the app no longer uses.
 actor ProjectCredentialSource: CredentialSource {
     nonisolated var isRenewing: Bool { false }
-    nonisolated var remedy: String? { "check the project's token, its apiKey and what the key permits" }
+    nonisolated var remedy: String? { "check the project's token, its apiKey and the key's permissions" }
 
     private let stored: StoredTokens
     private let clock: any ClientClock
