@@ -24,6 +24,15 @@ struct DocumentTests {
         }
     }
 
+    private func pages() throws -> [String] {
+        let folders = ["docs", "Benchmarks", "Clients", "Conformance", "Examples", "Sources"]
+        let pages = try folders.flatMap { folder in
+            try FileManager.default.subpathsOfDirectory(atPath: package.path + "/" + folder)
+                .filter { $0.hasSuffix(".md") && !$0.contains(".build/") }.map { "\(folder)/\($0)" }
+        }
+        return pages + ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"]
+    }
+
     @Test func theSwiftSampleOfTheReadmeIsTheSnippetThatIsBuilt() throws {
         let snippet = try document("Snippets/QuickStart.swift").components(separatedBy: "// snippet.")
         let shown = try #require(snippet.first { $0.hasPrefix("show\n") }).dropFirst("show\n".count)
@@ -120,6 +129,53 @@ struct DocumentTests {
         }
     }
 
+    /// Also covers blocks that no test runs, such as those for Kubernetes.
+    @Test func everyCommandInTheBlocksOfTheDocumentsParses() throws {
+        let substitution = /\$\(([^)]*)\)/
+        let command = /(?:'[^']*'|"[^"]*"|[^'"|;&<>)#])+/
+        let word = /(?:'[^']*'|"[^"]*"|[^\s'"])+/
+        let parser = CommandParser(commands: CommandTable.all, io: RecordedIO().io)
+        var count = 0
+        for page in try pages() {
+            let parts = try document(page).components(separatedBy: "```")
+            for block in parts.enumerated().filter({ $0.offset % 2 == 1 }).map(\.element) {
+                let lines = block.replacing("\\\n", with: "").components(separatedBy: "\n")
+                guard ["", "sh", "console"].contains(lines[0]) else { continue }
+                let lists = lines.dropFirst().flatMap { line in
+                    [line.replacing(substitution, with: "X")]
+                        + line.matches(of: substitution).map { String($0.output.1) }
+                }
+                // Doubled spaces let the command follow a user or a container with the program's name.
+                let texts = lists.flatMap {
+                    " \($0)".replacing(" countersign", with: "  countersign")
+                        .components(separatedBy: " countersign ").dropFirst()
+                }
+                for text in texts where text.first?.isLowercase == true {
+                    let found = try #require(text.prefixMatch(of: command)).output.matches(of: word)
+                    let words = found.map { String($0.output).replacing(/['"]/, with: "") }
+                    count += 1
+                    do throws(CommandError) {
+                        guard case .run = try parser.parse(words) else {
+                            Issue.record("\(page): \(words) is not a command")
+                            continue
+                        }
+                    } catch {
+                        Issue.record("\(page): \(words): \(error.reason)")
+                    }
+                }
+            }
+        }
+        #expect(count > 80)
+    }
+
+    /// `serve` reads the file when it starts, and `config print` reads it in the same way.
+    @Test func theConfigurationFileOfTheSettingsPageIsRead() async throws {
+        let block = try #require(try blocks("json", of: "docs/reference/settings.md").first)
+        let file = try folder.write(block, to: "gateway.json")
+        let recorded = RecordedIO()
+        #expect(await recorded.run("config", "print", "--config", file) == .done, "\(recorded.talk)")
+    }
+
     @Test func theQuickStartOfConsumersWorksWhenPasted() async throws {
         let data = folder.path + "/data"
         let shell = Shell(folder: folder.path, environment: ["COUNTERSIGN_DATA": data])
@@ -179,12 +235,7 @@ struct DocumentTests {
     }
 
     @Test func everyLinkBetweenDocumentsLeadsToAFile() throws {
-        let folders = ["docs", "Benchmarks", "Clients", "Conformance", "Examples", "Sources"]
-        let pages = try folders.flatMap { folder in
-            try FileManager.default.subpathsOfDirectory(atPath: package.path + "/" + folder)
-                .filter { $0.hasSuffix(".md") && !$0.contains(".build/") }.map { "\(folder)/\($0)" }
-        }
-        for page in pages + ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"] {
+        for page in try pages() {
             let base = package.appendingPathComponent(page).deletingLastPathComponent()
             for match in try document(page).matches(of: /\]\((?!https?:|doc:|#)([^)#]+)/) {
                 let target = base.appendingPathComponent(String(match.1)).standardizedFileURL.path
