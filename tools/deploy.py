@@ -1,4 +1,4 @@
-"""Checks the Helm chart, the compose files and the GitHub workflows, without a cluster and without starting a container.
+"""Checks the Helm chart and its page, the compose files and the GitHub workflows, without a cluster and without starting a container.
 
 Helm's own library lints and renders the chart, and the schemas of Kubernetes validate the result. The schema of Compose validates
 the compose files, actionlint the workflows. Each check is also tried with an invalid file, which it must reject.
@@ -8,8 +8,10 @@ import copy
 import json
 import pathlib
 import re
+import shlex
 import subprocess
 import sys
+import tempfile
 
 import helm_python
 import kubernetes_validate
@@ -112,6 +114,34 @@ def check_chart():
           f" valid for Kubernetes {' and '.join(VERSIONS)}; installed into no cluster")
 
 
+def check_page():
+    """Renders the chart with the options on docs/operating/kubernetes.md, and compares the names on the page with the rendered ones."""
+    page = (ROOT / "docs/operating/kubernetes.md").read_text().replace("\\\n", "")
+    one, several = re.findall(r"^\$ helm install collect (.+)", page, re.M)
+    known, rendered = yaml.safe_load((CHART / "values.yaml").read_text()), []
+    for line in (one, several.replace("…", one)):
+        chart, *options = shlex.split(line)
+        if ROOT / chart != CHART or set(options[::2]) != {"--set"}:
+            fail(f"the page has an unknown option or chart: {line}")
+        values = helm_python.parse_set_string(",".join(options[1::2]))
+        for name, value in values.items():
+            if name not in known or isinstance(value, dict) and not value.keys() <= known[name].keys():
+                fail(f"the page sets {name}: {value}, which the chart does not read")
+        rendered.append(next(d for d in render(values) if d["kind"] in ("StatefulSet", "Deployment")))
+    pods, deployment, text = set(re.findall(r"kubectl exec (\S+)", page)), rendered[1]["metadata"]["name"], str(rendered[1])
+    if pods != {f"{rendered[0]['metadata']['name']}-0"} or f"`deployment/{deployment}`" not in page:
+        fail(f"the chart does not make the pods {pods} or the deployment on the page")
+    files, mounted = (set(re.findall(pattern, where)) for pattern, where in (
+        (r"--from-file=(\S+)", page), (r"/run/secrets/database/([\w.-]+)", text)))
+    if files != mounted or {f"'secretName': '{name}'" in text for name in re.findall(r"create secret generic (\S+)", page)} != {True}:
+        fail(f"the secret on the page has {files}, and the chart reads {mounted}")
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run(["sh", "-ec", re.search(r"^\$ (.+ >token-key)$", page, re.M)[1]], cwd=folder, check=True)
+        if not re.fullmatch(r"[\w-]{43}", (pathlib.Path(folder) / "token-key").read_text().strip(), re.A):
+            fail("the page makes no token key of 32 bytes")
+    print("deploy: the chart renders with the options on its page; the commands on the page were not run")
+
+
 def version_of_program():
     return re.search(r'countersignVersion = "(.+)"', (ROOT / "Sources/SDK/CountersignCore/Version.swift").read_text())[1]
 
@@ -170,3 +200,4 @@ def main(arguments):
     check_workflows()
     check_compose()
     check_chart()
+    check_page()
