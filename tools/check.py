@@ -37,7 +37,7 @@ CHECKS = {
     "apple-macos": "scripts/apple-check.sh macosx13.0",
     "objc": "scripts/objc-check.sh",
     "flutter": TOOL + "flutter",
-    "samples": TOOL + "samples",
+    "samples": PROGRAM + "samples",
     "package": "scripts/consumer-test.sh swiftbuild",
     "package-native": "scripts/consumer-test.sh native",
     "consumers": PROGRAM + "consumers",

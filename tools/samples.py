@@ -1,14 +1,20 @@
-"""Tests the functions of docs/guides/webhooks.md that verify a signature, in each language whose program is installed."""
+"""Tests samples of the documents: the functions that verify a webhook's signature, in each language whose program is installed,
+targets and variables of `make`, the verification of a release, and the commands that set up PostgreSQL and copy a gateway's data to it."""
 
 import base64
 import hashlib
 import hmac
+import os
 import re
 import shutil
 import subprocess
 import time
+from pathlib import Path
 
-from .common import ROOT, check, workshop
+from .common import ROOT, check, installed, output, parse, workshop
+from .gateway import Gateway
+from .postgresql import NAME, PostgreSQL, program
+from .prove import ROWS
 
 # The example of the Standard Webhooks specification, also in WebhookVerifierTests.
 SECRET, BODY = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", '{"test": 2432232314}'
@@ -39,8 +45,8 @@ def sign(sent, secret=SECRET):
     return "v1," + base64.b64encode(hmac.new(base64.b64decode(secret[6:]), text, hashlib.sha256).digest()).decode()
 
 
-def main(arguments):
-    page, folder, now = (ROOT / "docs/guides/webhooks.md").read_text(), workshop(), str(int(time.time()))
+def check_webhooks(folder):
+    page, now = (ROOT / "docs/guides/webhooks.md").read_text(), str(int(time.time()))
     check("this program computes the signature of the specification's example", sign(SENT) == SIGNATURE)
     old, other = str(int(now) - 600), "whsec_" + base64.b64encode(bytes(24)).decode()
     cases = [("a signature", SECRET, now, sign(now), BODY, True), ("the second of two signatures", SECRET, now, f"{sign(now, other)} {sign(now)}", BODY, True),
@@ -58,4 +64,85 @@ def main(arguments):
         for what, secret, sent, given, body, expected in cases:
             done = subprocess.run([*command, folder / name, secret, ID, sent, given, body], capture_output=True, text=True)
             check(f"{language}, {what}", done.stdout.strip().lower() == str(expected).lower(), done.stdout + done.stderr)
+
+
+def check_make():
+    """Each `make` in a document has existing targets and variables, and `make prove ONLY=` existing rows or groups."""
+    makefile, count = (ROOT / "Makefile").read_text() + (ROOT / "tools/check.py").read_text(), 0
+    for page in output("git", "ls-files", "*.md", cwd=ROOT).splitlines():
+        for target, options in re.findall(r'(?:`|^\$ |^|sudo )make ([a-z-]+)((?: [A-Z]+=(?:"[^"]*"|[^\s`]*))*) *(?:[`#&]|$)',
+                                          (ROOT / page).read_text(), re.M):
+            values = dict(re.findall(r'([A-Z]+)="?([^"]*?)"?(?= [A-Z]+=|$)', options))
+            unknown = [name for name in values if not re.search(rf"\$[({{]{name}\b", makefile)]
+            rows = values.get("ONLY", "").split() if target == "prove" else ()
+            unknown += set(rows) - set(ROWS) - {row.group for row in ROWS.values()}
+            if not re.search(rf"^{target}:", makefile, re.M) or unknown:
+                raise SystemExit(f"{page}: make {target}{options}: unknown {unknown or target}")
+            count += 1
+    check(f"all {count} commands of make in the documents exist", count > 30)
+
+
+def commands(page, first):
+    """The commands of the block of a page that begins with `first`."""
+    text = (ROOT / page).read_text()
+    return text[text.index(f"```console\n$ {first}") + 11:].split("```")[0].replace("\n$ ", "\n").removeprefix("$ ")
+
+
+def check_release(folder):
+    installed("ssh-keygen", "openssh-client")
+    for command in ("ssh-keygen -q -t ed25519 -N '' -f key", "mv key.pub releases.pub", "echo a >a; sha256sum a releases.pub >SHA256SUMS",
+                    "ssh-keygen -q -Y sign -n file -f key SHA256SUMS"):
+        output("sh", "-c", command, cwd=folder)
+    script = "set -e\n" + commands("docs/operating/install.md", "echo")
+    output("sh", "-c", script, cwd=folder)
+    for what, change in (("file", "echo b >a"), ("list", "sha256sum a >SHA256SUMS")):
+        output("sh", "-c", change, cwd=folder)
+        done = subprocess.run(["sh", "-c", script], cwd=folder, capture_output=True)
+        check(f"the commands for a release reject a changed {what}", done.returncode != 0)
+
+
+def check_postgresql(folder, countersign):
+    """Runs the commands of docs/operating/several-gateways.md, with other paths and addresses and with a `sudo` that keeps the user."""
+    page, server = "docs/operating/several-gateways.md", PostgreSQL(folder)
+    try:
+        server.secure()
+        password = (folder / "database-password").read_text()
+        (folder / "bin").mkdir()
+        (folder / "bin/countersign").symlink_to(countersign)
+        (folder / "bin/sudo").write_text('#!/bin/sh\nshift 2\nexec "$@"\n')
+        (folder / "bin/sudo").chmod(0o755)
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("COUNTERSIGN_")} | {
+            "PATH": os.pathsep.join([str(folder / "bin"), str(Path(program("createuser")).parent), os.environ["PATH"]]), "HOME": str(folder),
+            "PGHOST": "127.0.0.1", "PGPORT": str(server.port), "PGUSER": "postgres", "COUNTERSIGN_PORT": "0"}
+        Gateway(countersign, folder).app("copied")
+        setup = commands(page, "sudo -u postgres createuser")
+        create, migrate = setup[:setup.index("countersign migrate\n")], setup.replace("countersign serve", "exec countersign serve")
+        for script, app in ((migrate, "shop"), (create + commands(page, "sudo -u countersign countersign copy"), "copied")):
+            server.sql(f"DROP DATABASE {NAME}", "postgres")
+            server.sql(f"DROP ROLE {NAME}", "postgres")
+            for old, new in (("db.internal", f"127.0.0.1:{server.port}"), ("/etc/countersign/database-ca", folder / "database"),
+                             ("/etc/countersign", folder), ("/var/lib/countersign", folder / "data")):
+                script = script.replace(old, str(new))
+            # In a session without a terminal `createuser` reads the password from its input.
+            shell = subprocess.Popen(["sh", "-euc", script], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                     stderr=subprocess.STDOUT, text=True, start_new_session=True)
+            shell.stdin.write(password * 2)
+            shell.stdin.close()
+            said = []
+            for line in shell.stdout:
+                said.append(line)
+                if line.startswith("http://127.0.0.1:"):
+                    shell.terminate()
+            check(f"the commands for PostgreSQL, app {app}", shell.wait(timeout=60) == 0, "".join(said))
+            check(f"the database has the app {app}", server.rows(f"SELECT id FROM {NAME}.app") == [[app]])
+    finally:
+        server.stop()
+
+
+def main(arguments):
+    options, folder = parse(arguments, "samples", __doc__), workshop()
+    check_make()
+    check_webhooks(folder)
+    check_release(folder)
+    check_postgresql(folder, options.countersign)
     shutil.rmtree(folder)
