@@ -23,6 +23,11 @@ NATIVE = {
 }
 DART = {"Void": "void", "Size": "int", "Uint64": "int", "Int32": "int"}
 
+# The samples of the README, each as a program.
+SAMPLES = ["".join(parts) for parts in (
+    (*re.findall(r"^import .*\n", code, re.M), "void main() async {\n", re.sub(r"^import .*\n", "", code, flags=re.M), "}\n")
+    for code in re.findall(r"```dart\n(.*?)```", (ROOT / "Clients/flutter/README.md").read_text(), re.S))]
+
 problems = []
 
 
@@ -118,7 +123,7 @@ def check_calls():
 
 
 def check_examples():
-    """Checks methods and named arguments in the vendors' samples."""
+    """Checks methods and named arguments in the vendors' samples and in the README."""
     examples = sorted(EXAMPLES.glob("*.dart"))
     expect("examples", ["braze.dart", "exponea.dart"], [path.name for path in examples])
     for path in examples:
@@ -129,6 +134,11 @@ def check_examples():
         for argument in re.findall(r"[(,]\s+(\w+): ", code):
             if not re.search(rf"(this\.|\w\? ){argument}\b", library):
                 problems.append(f"{path.name}: the library has no argument {argument}")
+    library = "".join(path.read_text() for path in sorted(PACKAGE.rglob("*.dart")))
+    for code in SAMPLES:
+        for name in re.findall(r"(?:\.|await |= |const )(\w+)(?:\(| = )", code) + re.findall(r"[(,]\s*(\w+): ", code):
+            if not re.search(rf"\b{name}\b", library):
+                problems.append(f"README.md: the library has no {name}")
 
 
 def check_syntax():
@@ -136,12 +146,13 @@ def check_syntax():
     import tree_sitter_dart
 
     parser = tree_sitter.Parser(tree_sitter.Language(tree_sitter_dart.language()))
-    for path in sorted([*PACKAGE.rglob("*.dart"), *EXAMPLES.glob("*.dart")]):
-        pending = [parser.parse(path.read_bytes()).root_node]
+    files = [(path.relative_to(ROOT), path.read_bytes()) for path in sorted([*PACKAGE.rglob("*.dart"), *EXAMPLES.glob("*.dart")])]
+    for path, code in files + [("README.md, sample", sample.encode()) for sample in SAMPLES]:
+        pending = [parser.parse(code).root_node]
         while pending:
             node = pending.pop()
             if node.is_error or node.is_missing:
-                problems.append(f"{path.relative_to(ROOT)}:{node.start_point[0] + 1}: does not parse as Dart")
+                problems.append(f"{path}:{node.start_point[0] + 1}: does not parse as Dart")
             elif node.has_error:
                 pending += node.children
 
