@@ -156,7 +156,12 @@ class Python:
     def __init__(self, folder, library, url):
         output(sys.executable, "-m", "venv", f"{folder}/venv")
         self.python, self.tests = f"{folder}/venv/bin/python", ROOT / "Clients/python/tests"
-        self.example = example("Python/first_event.py", folder, url)
+        self.example, self.sample = example("Python/first_event.py", folder, url), Path(folder) / "sample.py"
+        sample = "import sys\n" + (ROOT / "Clients/python/README.md").read_text().split("```python\n")[1].split("```")[0]
+        for old, new in (("https://events.example", url), ('"wk_…"', "sys.argv[1]"), ("sign_for(request.user_id)", "sys.argv[2]")):
+            assert old in sample, f"the README's sample does not contain {old}"
+            sample = sample.replace(old, new)
+        self.sample.write_text(sample)
         # Builds a copy, because building writes files into the folder.
         shutil.copytree(ROOT / "Clients/python", f"{folder}/python")
         output(self.python, "-m", "pip", "install", "-q", "--disable-pip-version-check", f"{folder}/python")
@@ -170,7 +175,8 @@ class Python:
         assert stored == ["python expired", "python first", *(f"python left {number}" for number in range(3))], stored
         assert bench.locations() == ["python-location-1"], bench.locations()
         assert bench.stored("python ", "tea") == ["python bloomreach"]
-        check_example(bench, [self.python, "-B", self.example], bench.environment("python"))
+        for path in (self.example, self.sample):
+            check_example(bench, [self.python, "-B", path], bench.environment("python"))
         say(f"Python: {done.stderr.split('Ran ')[1].split(' in ')[0]} in three modes pass in a new virtual environment")
 
     def recorder(self, mode, environment, folder, number):
