@@ -234,7 +234,9 @@ export class Sender {
    * @param {string} user @param {number} generation @param {number} now
    */
   tokenChanged(user, generation, now) {
-    if (this.backoffs.tokenChanged(user, generation, now)) this.sendSoon();
+    if (!this.backoffs.tokenChanged(user, generation, now)) return;
+    this.#readAgain();
+    this.sendSoon();
   }
 
   /**
@@ -386,6 +388,7 @@ export class Sender {
   /** @param {Problem} problem @param {number | null} serverDelay @param {number} now @param {number} fraction */
   #backOff(problem, serverDelay, now, fraction) {
     this.#failures += 1;
+    // Does not shorten a wait.
     this.retryAt = Math.max(this.retryAt ?? 0, now + delay(network, this.#failures, fraction, serverDelay));
     this.lastProblem = problem;
     this.#current = null;

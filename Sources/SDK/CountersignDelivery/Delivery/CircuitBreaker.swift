@@ -11,11 +11,13 @@ struct CircuitBreaker {
 
     mutating func wait(until instant: TimeInterval) { end = instant }
 
+    /// Does not shorten a pause.
     mutating func backOff(
         _ retry: RetryPolicy, serverDelay: TimeInterval?, now: TimeInterval, fraction: Double
     ) {
         failures += 1
-        end = now + retry.delay(afterFailure: failures, serverDelay: serverDelay, fraction: fraction)
+        let delay = retry.delay(afterFailure: failures, serverDelay: serverDelay, fraction: fraction)
+        end = max(end ?? now, now + delay)
     }
 
     /// Pauses, but retries occasionally: the server may be fixed while the app runs, and a single wrong response from

@@ -144,9 +144,7 @@ extension Sender {
     ) -> Consequence {
         let consequence = narrow(batch, cause, problem, now: now, fraction: fraction)
         if let retryAfter, pendingOutcome.outcome == nil {
-            let stoppedUntil = breaker.end ?? now
             backOff(problem, serverDelay: retryAfter, now: now, fraction: fraction)
-            breaker.wait(until: max(stoppedUntil, breaker.end ?? now))
         }
         return consequence
     }

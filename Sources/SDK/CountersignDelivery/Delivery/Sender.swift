@@ -142,7 +142,9 @@ struct Sender {
     }
 
     mutating func tokenChanged(for user: UserKey, generation: Int, now: TimeInterval) {
-        if users.tokenChanged(for: user, generation: generation, now: now) { sendSoon() }
+        guard users.tokenChanged(for: user, generation: generation, now: now) else { return }
+        round?.readAgain()
+        sendSoon()
     }
 
     /// Also called when the token provider call has timed out.
