@@ -112,7 +112,7 @@ package struct Follower: Sendable {
         switch answer {
         case .delivered(let through, let receiver):
             if events > 0 {
-                progress = progress.moved(to: through)
+                progress = progress.moved(to: max(progress.committed, through))
                 progress.deliveredMilliseconds = now
                 mayHaveMore = true
                 grow()
@@ -181,8 +181,8 @@ package struct Follower: Sendable {
         if limit >= batchSize || limit > route.batchSize { limit = route.batchSize }
         batchSize = route.batchSize
         if route.epoch != progress.epoch {
-            progress = DeliveryProgress(committed: route.start)
-            progress.epoch = route.epoch
+            progress = progress.moved(to: route.start)
+            (progress.epoch, progress.receiverSequence, progress.revision) = (route.epoch, 0, nil)
         }
         if route.isPaused {
             isPaused = true

@@ -30,7 +30,7 @@ package struct DeliveryProgress: Sendable, Equatable {
 
     package func moved(to sequence: Int64) -> DeliveryProgress {
         var moved = self
-        moved.committed = max(committed, sequence)
+        moved.committed = sequence
         (moved.messageID, moved.through, moved.digest) = (nil, nil, nil)
         moved.gap = .none
         moved.clearFailures()

@@ -202,6 +202,22 @@ struct FollowerTests {
         #expect(try work(machine.next(atMilliseconds: start)).after == 3)
     }
 
+    @Test func aMoveForgetsEverythingButTheLastSuccessAndTheLastFailure() throws {
+        var machine = machine()
+        _ = try work(machine.next(atMilliseconds: start))
+        machine.end(.answer(.delivered(through: 12, receiver: 5), events: 5), at: start)
+        _ = try work(machine.next(atMilliseconds: start))
+        _ = machine.willSend(through: 14, digest: "one") { "msg_a" }
+        machine.end(failed(), at: start + 1)
+        var route = DeliveryRoute(id)
+        (route.start, route.epoch) = (3, 9)
+        machine.apply(route)
+        var expected = DeliveryProgress(committed: 3)
+        (expected.epoch, expected.revision, expected.failure) = (9, route.revision, failure)
+        (expected.deliveredMilliseconds, expected.failedMilliseconds) = (start, start + 1)
+        #expect(machine.progress == expected)
+    }
+
     @Test func anIdleReceiverIsProbedAndMayMoveThePosition() throws {
         var machine = Follower(
             DeliveryRoute(id), DeliveryProgress(committed: 7), retry: retry, probeMilliseconds: 10_000)

@@ -32,10 +32,15 @@ struct StreamRunnerTests {
         let runner = try bench.runner()
         turn(runner)
         #expect(try bench.isAtEnd(position()))
+        let before = try #require(try bench.consumers.progress(.stream).values.first)
         bench.stream.isAway = true
+        bench.pass(1_000)
         try bench.directory.streams.seek("out", of: "shop", after: 0, at: bench.now.withLock { $0 })
         turn(runner)
         #expect(try position() == 0)
+        let moved = try #require(try bench.consumers.progress(.stream).values.first)
+        #expect(moved.failures > 0 && moved.deliveredMilliseconds != nil)
+        #expect(moved.deliveredMilliseconds == before.deliveredMilliseconds)
         bench.stream.isAway = false
         bench.pass(60_000)
         turn(runner)
