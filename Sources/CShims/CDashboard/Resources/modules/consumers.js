@@ -15,7 +15,7 @@ export function consumers(context) {
     h("div", { class: "card-head" }, h("h2", { class: "card-title" }, "Consumers")),
     items.length === 0 ? emptyState("events", "No consumers yet", "A consumer is a backend's named position in the events. The backend creates its own when it starts to read, or you create it with countersign consumer create.")
       : ways("Consumers", items, (item) => ({
-        name: item.name,
+        name: item.name, isFetched: true,
         after: [
           ["Leased", `${number(item.partitions.filter((each) => each.leased_until_ms !== null).length)} of ${number(item.partitions.length)}`],
           ["Retention", item.holds_retention ? `waits up to ${plural(item.hold_days, "day")}` : "does not wait"],

@@ -33,14 +33,15 @@ function lastFailure(item) {
   return stacked(ago(item.last_failure_ms), item.reason ?? item.error);
 }
 
-/** A list of `items`, each with its state and progress. `describe` returns an item's name, other facts before and after the progress, and buttons. */
+/** A list of `items`, each with its state and progress. `describe` returns an item's name, other facts before and after the progress, buttons, and
+ * whether a backend fetches the events, so that the gateway knows no state and no failures. */
 export function ways(label, items, describe) {
   return h("ul", { class: "ways", "aria-label": label }, items.map((item) => {
-    const { name, before = [], after = [], actions } = describe(item);
+    const { name, before = [], after = [], actions, isFetched = false } = describe(item);
     return h("li", { "aria-label": name },
-      h("div", { class: "card-head" }, h("h3", { class: "wrap" }, name), stateOf(item)),
+      h("div", { class: "card-head" }, h("h3", { class: "wrap" }, name), !isFetched && stateOf(item)),
       facts([...before, ["Position", item.position && h("span", { class: "mono" }, item.position)], ["Behind", behind(item)], ["Last success", lastSuccess(item)],
-        ["Last failure", lastFailure(item)], ...after]),
+        ...(isFetched ? [] : [["Last failure", lastFailure(item)]]), ...after]),
       h("div", { class: "actions" }, actions));
   }));
 }
