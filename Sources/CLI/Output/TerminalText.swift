@@ -14,10 +14,9 @@ enum TerminalText {
                 }))
     }
 
-    /// Like ``safe(_:)`` for several lines. Keeps LF, but replaces CR LF.
+    /// Like ``safe(_:)`` for several lines. Keeps LF and CR LF, which is one `Character`.
     static func safe(lines: String) -> String {
-        lines.split(separator: "\n", omittingEmptySubsequences: false).map { safe(String($0)) }.joined(
-            separator: "\n")
+        lines.map { $0 == "\n" || $0 == "\r\n" ? String($0) : safe(String($0)) }.joined()
     }
 
     /// Escapes characters that a terminal may execute or that change the direction of text: U+0080 to U+009F,

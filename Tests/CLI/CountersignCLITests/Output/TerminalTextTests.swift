@@ -28,5 +28,7 @@ struct TerminalTextTests {
         #expect(TerminalText.safe("a\u{202E}b\u{9B}c\u{1B}\n") == "a\u{FFFD}b\u{FFFD}c\u{FFFD}\u{FFFD}")
         #expect(TerminalText.safe("👩‍👧") == "👩‍👧")
         #expect(TerminalText.safe(lines: "a\u{1B}b\nc\u{202E}\n") == "a\u{FFFD}b\nc\u{FFFD}\n")
+        // Lines of CSV end with CR LF. A CR alone would let the rest of the line overwrite its beginning.
+        #expect(TerminalText.safe(lines: "a\r\n\r\nb\rc\r\r\n") == "a\r\n\r\nb\u{FFFD}c\u{FFFD}\r\n")
     }
 }
