@@ -7,7 +7,7 @@ extension Flag {
 
     static let tokenFile = Flag(
         "token-file", .path("FILE"),
-        help: "an API token for --server; - reads standard input; or $COUNTERSIGN_TOKEN, or a profile")
+        help: "an API token for the server; - reads standard input; or $COUNTERSIGN_TOKEN, or a profile")
 
     static let certificateAuthorityFile = Flag(
         "ca-file", .path("FILE"), environment: "COUNTERSIGN_CA_FILE",
@@ -87,7 +87,8 @@ extension Invocation {
         case nil: nil
         case .server(let url): try remoteAdmin(url)
         case .profile(let profile):
-            try RemoteAdmin(server(profile.server, of: profile), token: profile.token, note: note)
+            try RemoteAdmin(
+                server(profile.server, of: profile), token: fileToken() ?? profile.token, note: note)
         }
     }
 
@@ -124,9 +125,10 @@ extension Invocation {
     }
 
     /// The API token from `--token-file` or the environment; nil without either.
-    func apiToken() throws -> String? {
-        if let path = try value(of: .tokenFile) { return try secret(ofFile: path) }
-        return io.variable("COUNTERSIGN_TOKEN")
+    func apiToken() throws -> String? { try fileToken() ?? io.variable("COUNTERSIGN_TOKEN") }
+
+    private func fileToken() throws -> String? {
+        try value(of: .tokenFile).map { try secret(ofFile: $0) }
     }
 
     /// A secret without white space around it, from a file or, for `-`, from standard input.

@@ -69,6 +69,26 @@ struct RemoteAdminTests {
         #expect(await run("self-check --profile other").code == .notFound)
     }
 
+    @Test func aTokenFileTakesPrecedenceOverTheTokenOfAProfile() async throws {
+        let fixture = try GatewayFixture()
+        let url = "http://127.0.0.1:\(fixture.gateway.port)"
+        let laptop = try fixture.apps.apiTokens.create(name: "laptop", scopes: ["read"]).text
+        let script = try fixture.apps.apiTokens.create(name: "script", scopes: ["read"]).text
+        #expect(await run("profile add live --server \(url)", input: laptop).code == .done)
+        // The profile in use, and a profile named by a flag or the environment.
+        let named = ["COUNTERSIGN_PROFILE": "live"]
+        for (line, environment) in [
+            ("profile show", [:]), ("profile show --profile live", [:]), ("profile show", named),
+        ] as [(String, [String: String])] {
+            let (_, io) = await run("\(line) --token-file -", environment: environment, input: script)
+            #expect(io.output.contains("token:script"), "\(line): \(io.talk)")
+        }
+        // A variable does not replace the token of a profile.
+        let variable = ["COUNTERSIGN_TOKEN": script]
+        #expect(await run("profile show", environment: variable).io.output.contains("token:laptop"))
+        #expect(await run("profile show --token-file \(folder.path)/none").code == .notFound)
+    }
+
     @Test func aListOnANarrowTerminalIsPrintedAsBlocks() async throws {
         let fixture = try GatewayFixture()
         let io = RecordedIO(environment: fixture.place.environment, isOutputWatched: true, width: 20)
