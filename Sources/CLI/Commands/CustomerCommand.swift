@@ -28,9 +28,7 @@ enum CustomerCommand {
                 table.add(property["name"].shown, property["value"].shownJSON)
             }
             try invocation.io.print(table)
-            if customer["more_properties"].isTrue {
-                try invocation.io.print("There are more properties.")
-            }
+            if customer["more_properties"].isTrue { try invocation.io.print("There are more properties.") }
             let seen = customer["seen_ms"] == .null ? "" : ", last seen \(customer["seen_ms"].time)"
             try invocation.io.print("\(customer["events"].counted("event"))\(seen).")
         }
@@ -45,10 +43,12 @@ enum CustomerCommand {
             Backups and earlier entries of the audit log are not changed; the deletion itself is audited under the
             pseudonym. Events that the app still sends are stored again.
             """,
-        positionals: [.app, id], flags: [kind, .json] + Flag.target,
-        examples: ["Forget a person": "countersign customer delete shop user-1"]
+        positionals: [.app, id], flags: [kind, .yes, .json] + Flag.target,
+        examples: ["Forget a person": "countersign customer delete shop user-1 --yes"]
     ) { invocation in
-        let done = try await invocation.admin().delete(
+        let admin = try invocation.admin()
+        try invocation.requireYes("Deleting \(invocation[id]) of \(invocation.app) in \(admin.location)")
+        let done = try await admin.delete(
             "apps", invocation.app, "customers", invocation[id],
             query: [("id_name", try invocation.value(of: kind))])
         try invocation.print(done) {

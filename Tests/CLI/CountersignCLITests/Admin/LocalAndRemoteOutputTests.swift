@@ -74,7 +74,7 @@ struct LocalAndRemoteOutputTests {
         "event list shop", "sample list shop", "sample list shop --json", "event export shop",
         "event list shop --json --limit 1", "event show shop {position}",
         "event export shop --format csv", "customer show shop u",
-        "customer show shop u --json", "customer delete shop u --json",
+        "customer show shop u --json", "customer delete shop u --yes --json",
         "admin token create --name x --json", "admin token list", "admin token delete {id}",
         "admin token list --json", "admin user create lee --role owner --password-file FOLDER/password.txt",
         "admin user create kim --password-file FOLDER/password.txt --json",

@@ -385,12 +385,18 @@ struct GatewayCommandTests {
         #expect(shown.talk.isEmpty)
         #expect(await run("customer show shop ada --json").1.output.contains(#""value":"gold""#))
         #expect(await run("customer show shop ada --id-name cookie").0 == .notFound)
-        let deleted = await run("customer delete shop ada")
+        for answer in [nil, "n", "ada"] as [String?] {
+            let io = RecordedIO(environment: environment, answer: { _ in answer })
+            #expect(await io.run(line: "customer delete shop ada") == .usage)
+            #expect(io.talk.contains(answer == nil ? "pass --yes" : "nothing was changed"))
+        }
+        #expect(await run("customer show shop ada").0 == .done)
+        let deleted = await run("customer delete shop ada --yes")
         #expect(deleted.0 == .done && deleted.1.output.isEmpty)
         #expect(
             deleted.1.talk
                 == "Deleted the profile, 0 events, 0 samples and 0 App Inbox messages; ended 0 sessions.\n")
-        for line in ["customer show shop ada", "customer delete shop ada"] {
+        for line in ["customer show shop ada", "customer delete shop ada --yes"] {
             #expect(await run(line).0 == .notFound)
         }
         #expect(await run("audit list").1.output.contains("customer.delete"))
