@@ -127,25 +127,27 @@ enum KeyCommand {
 
     private static let unfollow = Command(
         "key unfollow", summary: "Stop using published keys", positionals: [.app, followed],
-        flags: Flag.target,
+        flags: [.confirm] + Flag.target,
         examples: ["Only the app's own keys": "countersign key unfollow shop"]
     ) { invocation in
+        let (name, url) = (invocation.app, invocation.word(of: followed))
         let admin = try invocation.admin()
-        guard let url = invocation.word(of: followed) else {
-            try await admin.delete("apps", invocation.app, "key-source")
-            return invocation.io.say("\(invocation.app) verifies tokens only with its own keys.")
-        }
-        _ = try await admin.change("apps", invocation.app, "key-source") { members in
+        let app = try await admin.get("apps", name).body
+        let state = app["enforcement"].shown
+        _ = try await admin.change("apps", name, "key-source") { members in
             let sources = JSONValue.object(members)["sources"].elements
-            let others = sources.filter { $0["url"].text != url }
-            guard others.count < sources.count else {
+            let others = sources.filter { url != nil && $0["url"].text != url }
+            guard url == nil || others.count < sources.count else {
                 throw CommandError(
-                    .notFound, "\(invocation.app) does not follow that address",
-                    hint: "countersign key list \(invocation.app)")
+                    .notFound, "\(name) does not follow that address", hint: "countersign key list \(name)")
+            }
+            if others.isEmpty, !sources.isEmpty, app["keys"] == 0, state != "disabled" {
+                try invocation.confirm(to: "unfollow the last keys of \(name), whose tokens are \(state)")
             }
             members = ["sources": .array(others)]
         }
-        invocation.io.say("\(invocation.app) no longer follows keys at that URL.")
+        let effect = url == nil ? "verifies tokens only with its own keys" : "no longer follows that URL"
+        invocation.io.say("\(name) \(effect).")
     }
 
     private static let list = Command(

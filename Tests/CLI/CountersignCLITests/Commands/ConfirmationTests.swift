@@ -7,7 +7,7 @@ import Testing
 
 @testable import CountersignCLI
 
-/// Confirmations of `app retention`, `key delete` and `app delete`.
+/// Confirmations of `app retention`, `key delete`, `key unfollow` and `app delete`.
 @Suite(.timeLimit(.minutes(5)))
 struct ConfirmationTests {
     private let fixture: GatewayFixture
@@ -57,6 +57,28 @@ struct ConfirmationTests {
         #expect(question.contains("only the keys that it follows verify tokens"))
         try fixture.apps.setEnforcement(.disabled, for: "shop")
         #expect(await run("key delete shop \(last)").code == .done)
+    }
+
+    @Test func unfollowingTheLastKeysOfAnAppThatRequiresTokensNeedsConfirmation() async throws {
+        let own = try #require(fixture.apps.apps().first?.keys.first?.id)
+        #expect(await run("key follow shop https://id.example/a.json").code == .done)
+        // The app has a key of its own.
+        #expect(await run("key unfollow shop").code == .done)
+        for name in ["a", "b"] {
+            #expect(await run("key follow shop https://id.example/\(name).json").code == .done)
+        }
+        #expect(await run("key delete shop \(own) --confirm shop").code == .done)
+        // The app follows other keys.
+        #expect(await run("key unfollow shop https://id.example/a.json").code == .done)
+        for line in ["key unfollow shop", "key unfollow shop https://id.example/b.json"] {
+            let (code, io) = await run(line)
+            #expect(code == .usage)
+            #expect(io.talk.contains("the last keys of shop, whose tokens are required"), "\(io.talk)")
+        }
+        #expect(await run("key list shop").io.output.contains("https://id.example/b.json"))
+        #expect(await run("key unfollow shop --confirm shop").code == .done)
+        // No keys are left, so no confirmation is needed.
+        #expect(await run("key unfollow shop").code == .done)
     }
 
     @Test func deletingAMissingAppAsksNoQuestion() async {
