@@ -7,8 +7,8 @@ import { answer } from './simulation.js';
 for (const [name, status, body, kind] of [
   ['all accepted', 200, { success: true, accepted: 2, duplicates: 0 }, 'accepted'],
   ['duplicates only', 200, { success: true, accepted: 0, duplicates: 2 }, 'accepted'],
-  ['counts that do not add up', 200, { success: true, accepted: 1 }, 'serverFault'],
-  ['a negative number', 200, { success: true, accepted: 3, duplicates: -1 }, 'serverFault'],
+  ['an incomplete count', 200, { success: true, accepted: 1 }, 'serverFault'],
+  ['a negative count', 200, { success: true, accepted: 3, duplicates: -1 }, 'serverFault'],
   ['an event rejected twice', 200, { success: true, accepted: 0, rejected: [{ index: 0, code: 'a' }, { index: 0, code: 'a' }] }, 'serverFault'],
   ['a rejection with an index out of range', 200, { success: true, accepted: 1, rejected: [{ index: 2, code: 'a' }] }, 'serverFault'],
   ['no `success` member', 200, { accepted: 2 }, 'serverFault'],
@@ -19,20 +19,20 @@ for (const [name, status, body, kind] of [
   ['an auth_error with another status', 403, { auth_error: { error_code: 21 } }, 'token'],
   ['an auth_error with a code of the wrong type', 401, { auth_error: { error_code: '22' } }, 'configuration'],
   ['an unknown write key', 401, { code: 'invalid_write_key' }, 'configuration'],
-  ['too large', 413, {}, 'tooLarge'],
-  ['rate limited', 429, {}, 'tryLater'],
+  ['a request that is too large', 413, {}, 'tooLarge'],
+  ['a rate limit', 429, {}, 'tryLater'],
   ['a blocked user', 403, { code: 'user_blocked' }, 'user'],
   ['a rate-limited user', 429, { code: 'user_rate_limited' }, 'user'],
   ['a bad request', 400, {}, 'refused'],
   ['all events rejected', 400, { accepted: 0, rejected: [{ index: 0, code: 'a' }, { index: 1, code: 'b' }] }, 'accepted'],
   ['a redirection', 302, {}, 'configuration'],
-  ['a failed server', 500, {}, 'serverFault'],
-  ['a server that is full', 507, {}, 'tryLater'],
+  ['a server error', 500, {}, 'serverFault'],
+  ['insufficient storage', 507, {}, 'tryLater'],
 ]) {
   test(`${name} (${status}) means ${kind}`, () => assert.equal(answer(status, body, 2).meaning.kind, kind));
 }
 
-test('a token that the server repeats is removed from the texts of its response', () => {
+test('a token that a response repeats is removed from the reported code and reason', () => {
   const echo = { code: 'header.claims.signature', reason: 'Bearer header.claims.signature' };
   const { meaning } = answer(503, echo, 1, {}, 'header.claims.signature');
   assert.deepEqual(meaning.problem, { code: '(token)', reason: 'Bearer (token)' });
@@ -54,7 +54,7 @@ test('the server time is read only from responses of the gateway, not of a proxy
   for (const status of [401, 404, 502, 503]) assert.equal(answer(status, { error: 'proxy' }, 1, date).serverTime, null);
 });
 
-test('waits grow with full jitter, up to a maximum, and Retry-After is followed for at most an hour', () => {
+test('the back-off grows up to a maximum, with full jitter, and Retry-After is limited to one hour', () => {
   assert.deepEqual([1, 2, 3, 8, 99].map((failure) => delay(network, failure, 1)), [2, 4, 8, 180, 180]);
   assert.equal(delay(network, 3, 0.25), 2);
   assert.equal(delay(network, 1, 0, 30), 30);

@@ -20,7 +20,7 @@ const isBalanced = (counts) => assert.equal(
 
 // Recording
 
-test('events arrive once, in order, under their user and token', async () => {
+test('events are delivered once, in order, with their user and token', async () => {
   const bench = new Bench();
   const client = bench.client();
   await client.track('before');
@@ -84,7 +84,7 @@ test('a lone surrogate is replaced by U+FFFD, and text that looks like its escap
   assert.equal([...bench.gateway.stored.values()][0].properties.text, text.replace('\ud83d,', '\ufffd,'));
 });
 
-test('events that one page could not send are sent by the next page at once, with user and token', async () => {
+test('events that a page could not send are sent at once by the next page, with their user and token', async () => {
   const bench = new Bench();
   bench.gateway.respond = () => ({ status: 503 });
   const first = bench.client();
@@ -212,7 +212,7 @@ test('user ids that differ only in Unicode normalization are two users', async (
 });
 
 for (const userId of [42, '', null, undefined, { id: 'bob' }, ['bob'], true]) {
-  test(`a user id that is ${JSON.stringify(userId)} is an error, and nothing changes`, async () => {
+  test(`the user id ${JSON.stringify(userId)} is rejected, and user and token do not change`, async () => {
     const bench = new Bench();
     const client = bench.client();
     await client.identify('ada', 'a.a.a');
@@ -226,7 +226,7 @@ for (const userId of [42, '', null, undefined, { id: 'bob' }, ['bob'], true]) {
 }
 
 for (const [name, traits] of [['long text', { text: 'a'.repeat(32_760) }], ['a long name', { ['a'.repeat(40_000)]: 1 }]]) {
-  test(`traits that are too large because of ${name} are an error, and the user stays`, async () => {
+  test(`traits that are too large because of ${name} are rejected, and the user does not change`, async () => {
     const bench = new Bench();
     const client = bench.client();
     await client.identify('ada', 'a.a.a');
@@ -406,7 +406,7 @@ test('a token that the provider returns late during a log-out is not stored', as
   assert.equal(await bench.disk.meta('token ada') ?? null, null);
 });
 
-test('a wipe during a log-out leaves no token, and the log-out is not complete', async () => {
+test('a wipe during a log-out deletes the token, and the log-out is not complete', async () => {
   const bench = new Bench({ tokenProvider: () => 'a.a.a' });
   const client = bench.client();
   const [asked, answered] = [gate(), gate()];
@@ -581,7 +581,7 @@ test('a token that is about to expire is replaced before it is used', async () =
 
 for (const ahead of [-86_400, -60, 86_400, 31_536_000]) {
   for (const saysDate of [true, false]) {
-    test(`a fresh token is sent when the device clock is ${ahead} s ahead${saysDate ? '' : ' and responses have no Date header'}`, async () => {
+    test(`a fresh token is sent when the device clock is off by ${ahead} s${saysDate ? '' : ' and responses have no Date header'}`, async () => {
       const bench = new Bench();
       bench.clock.time += ahead * 1000;
       const fresh = fakeToken(now + 600);
@@ -620,7 +620,7 @@ test('the Date header of a 502 is ignored, and a jump of the device clock resets
 for (const [name, provider] of [
   ['returns nothing', () => null], ['throws', () => { throw new Error('offline'); }], ['returns a malformed token', () => 'not a token'],
 ]) {
-  test(`if the provider ${name}, events are sent nonetheless, and the provider is called only once`, async () => {
+  test(`if the provider ${name}, events are still sent, and the provider is called only once`, async () => {
     const bench = new Bench();
     let calls = 0;
     const client = bench.client({ tokenProvider: () => ((calls += 1), provider()) });
@@ -788,7 +788,7 @@ test('an unresolved failure is reported again in each new session and after five
   assert.equal(told.length, before + 1);
 });
 
-test('failures of another token or code are reported, a rejected token that is set again as `token_unchanged`', async () => {
+test('a failure of another token or code is reported, and a rejected token that is set again as `token_unchanged`', async () => {
   const bench = new Bench();
   bench.gateway.respond = ({ token }) => (token === 'c.c.c' ? reject(21, 'SUBJECT_MISMATCH') : reject());
   const told = [];
@@ -865,7 +865,7 @@ test('a malformed token is reported and not sent', async () => {
 
 // Servers and storage
 
-test('with partial and lost responses every event is stored or quarantined, and counted once', async () => {
+test('despite partial and lost responses, every event is stored or quarantined, and counted once', async () => {
   const bench = new Bench();
   const { gateway } = bench;
   const random = seeded(7);

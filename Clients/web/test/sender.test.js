@@ -63,7 +63,7 @@ for (const [name, server, expected] of [
   // Configuration problems: waits of 5, 10, 20, … 2,560 s, then of an hour.
   ['302', status(302), 33], ['401 without auth_error', status(401), 33], ['403', status(403), 33], ['404', status(404), 33],
 ]) {
-  test(`a server that always answers ${name} gets ${expected} requests a day, and all events stay queued`, () => {
+  test(`if every request ends with ${name}, the client sends ${expected} requests a day, and all events stay queued`, () => {
     const simulation = new Simulation(server);
     simulation.record(500, 'ada');
     simulation.run(24 * hour);
@@ -276,14 +276,14 @@ test('after one rejected replacement the provider is called only after the back-
   assert.equal(simulation.providerCalls, 69);
 });
 
-test('if the provider has no token, events are sent without one', () => {
+test('if the provider returns no token, events are sent without one', () => {
   const simulation = new Simulation(accepted, { provider: () => null });
   simulation.record(20, 'ada');
   simulation.run(0);
   assert.equal(simulation.queue.length, 0);
 });
 
-test('if the provider has no token and the server requires one, retries follow the network back-off', () => {
+test('if the provider returns no token and the server requires one, retries follow the network back-off', () => {
   const simulation = new Simulation(rejectedToken(26, 'MISSING_TOKEN'), { provider: () => null });
   simulation.record(20, 'ada');
   simulation.run(24 * hour);
@@ -334,7 +334,7 @@ test('after fifty rejected new tokens, one is tried each hour', () => {
 });
 
 for (const code of [302, 401, 403, 404]) {
-  test(`a single response ${code} pauses sending for seconds only`, () => {
+  test(`a single response ${code} pauses sending for at most 5 s`, () => {
     let isFirst = true;
     const simulation = new Simulation((request) => {
       const reply = isFirst ? status(code)() : accepted(request);

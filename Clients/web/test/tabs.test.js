@@ -71,7 +71,7 @@ test('every tab reports a failure, and none does after it is resolved', async ()
   assert.equal(told.length, 2);
 });
 
-test('when the sending tab dies, another tab sends and completes the pending flush', async () => {
+test('when the sending tab is killed, another tab sends and completes the pending flush', async () => {
   const bench = new Bench();
   const [one, two] = [bench.tab(), bench.tab()];
   await one.client.track('one');
@@ -133,7 +133,7 @@ test('a hidden tab continues to send if it is the only one', async () => {
   assert.deepEqual(bench.gateway.events, ['one', 'two', 'three']);
 });
 
-test('a page that is left sends its events with their token in a keepalive request', async () => {
+test('on leaving a page, its events are sent with their token in a keepalive request', async () => {
   const bench = new Bench();
   const tab = bench.tab();
   tab.client.changeUser('ada', 'a.a.a');
@@ -147,7 +147,7 @@ test('a page that is left sends its events with their token in a keepalive reque
   assert.equal(bench.gateway.stored.size, 1);
 });
 
-test('a page that is left does not send delivered events again', async () => {
+test('on leaving a page, delivered events are not sent again', async () => {
   const bench = new Bench();
   const tab = bench.tab();
   await tab.client.track('one');
@@ -216,7 +216,7 @@ test('the keepalive request leaves out events of a user who logged out', async (
   assert.deepEqual(bench.gateway.tokens, []);
 });
 
-test('a page restored after it was left records and sends again', async () => {
+test('a page restored from the back/forward cache records and sends again', async () => {
   const bench = new Bench();
   const [one, two] = [bench.tab(), bench.tab()];
   one.page('leave');

@@ -92,7 +92,7 @@ def kill(browser, stand, rounds):
         assert counts["queued"] == 0 and counts["quarantined"] == 0, counts
         visit.check()
         say(f"{rounds} times SIGKILL to two tabs that record {way}: {len(visit.told)} reported as stored, {count} in the database,"
-            f" none twice; {counts['duplicates']} were sent again and dropped by their id")
+            f" each once; {counts['duplicates']} were sent again and dropped by their id")
 
 
 def kill_tabs(browser):
@@ -176,7 +176,7 @@ def crash(playwright, browser, stand):
             stand.wire.mend()
             release(profile)
         count = stand.arrived(told, "crash")
-        say(f"{rounds} times SIGKILL to the whole browser: {len(told)} reported as stored, {count} in the database, none twice")
+        say(f"{rounds} times SIGKILL to the whole browser: {len(told)} reported as stored, {count} in the database, each once")
     finally:
         stand.wire.mend()
         shutil.rmtree(profile, ignore_errors=True)
@@ -228,7 +228,8 @@ def tabs(browser, stand):
     assert flush(other)["isComplete"]
     assert stand.arrived(visit.told, "tabs") == 325
     visit.check()
-    say("two tabs record 300 events at once: one of them sends, nothing twice, the provider is asked once; the other takes over")
+    say("two tabs record 300 events at once: one of them sends each event once and calls the provider once;"
+        " after it is closed, the other tab sends")
 
 
 def unlocked(browser, stand):
@@ -281,7 +282,7 @@ def clock(browser, stand):
         assert stand.arrived(visit.told, name) == 15
         assert len(visit.asked) == 1, visit.asked
         visit.check()
-    say("with a clock that is a day behind or ahead everything arrives, and the provider is asked once")
+    say("with a device clock one day behind or ahead all events are delivered, and the provider is called once")
 
 
 def quota(browser, stand):
@@ -412,7 +413,7 @@ def expired(browser, stand):
     assert [request["reason"] for request in visit.asked] == ["expired"], visit.asked
     assert stand.arrived(visit.told, "expired") == 5
     visit.check()
-    say("an expired token parks its user's events and is reported; the provider's token releases them")
+    say("an expired token parks its user's events and is reported; a token from the provider sends them")
 
 
 def users(browser, stand):
