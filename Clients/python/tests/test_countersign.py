@@ -32,7 +32,7 @@ class ClientTests(Case):
         return countersign.Client(STAND["endpoint"], STAND["write_key"], data_directory=self.folder,
                                   flush_policy="manual", **given)
 
-    def test_events_are_delivered_under_tokens_of_a_provider(self):
+    def test_events_are_delivered_with_tokens_from_the_provider(self):
         asked = []
 
         def provide(request):
@@ -73,7 +73,7 @@ class ClientTests(Case):
             self.assertEqual(client.log_out(60).queued, 0)
             self.assertIsNone(client.user_id)
 
-    def test_remaining_events_are_sent_by_the_next_client(self):
+    def test_queued_events_are_sent_by_the_next_client(self):
         with self.client() as client:
             client.change_user("ada")
             for number in range(3):
@@ -83,7 +83,7 @@ class ClientTests(Case):
             client.set_token(STAND["ada"])
             self.assertEqual(client.flush(60).delivered, 3)
 
-    def test_invalid_calls_raise_errors_with_codes(self):
+    def test_invalid_calls_raise_countersign_errors(self):
         with self.assertRaises(countersign.CountersignError) as caught:
             countersign.Client("nowhere", "wk")
         self.assertEqual(caught.exception.code, "invalid_configuration")
@@ -107,7 +107,7 @@ class ClientTests(Case):
         self.assertEqual(caught.exception.code, "closed")
         client.close()
 
-    def test_log_lines_go_to_logging(self):
+    def test_log_messages_are_sent_to_the_given_logger(self):
         logger = logging.getLogger("test.countersign")
         with self.assertLogs(logger, logging.DEBUG) as caught:
             with self.client(logger=logger, token_provider=lambda _: 1 / 0) as client:
@@ -152,7 +152,7 @@ class ClientTests(Case):
                 self.assertIn("the token provider failed", text)
                 self.assertIn(error, text)
 
-    def test_a_handler_that_exits_gets_the_next_event(self):
+    def test_a_failure_handler_that_raises_system_exit_is_called_again(self):
         told = threading.Event()
         codes = []
 
@@ -184,7 +184,7 @@ class ClientTests(Case):
 
 
 class LocationTests(Case):
-    def test_locations_are_sent_under_a_token_that_is_refreshed(self):
+    def test_locations_are_sent_after_the_access_token_is_refreshed(self):
         heard = {"authorization": threading.Event(), "upload": threading.Event()}
         events = []
 
@@ -340,7 +340,7 @@ class ValueTests(Case):
                     client.insert({"coords": {"latitude": 1, "longitude": 2}, "timestamp": given}).result(60)
                     self.assertEqual(client.records()[0]["timestamp"], expected)
 
-    def test_a_callback_may_wait_for_other_calls(self):
+    def test_a_done_callback_can_wait_for_other_calls(self):
         record = {"coords": {"latitude": 1, "longitude": 2}}
         client = countersign.LocationClient(data_directory=self.folder)
         waits = [
@@ -382,7 +382,7 @@ class ValueTests(Case):
 
 
 class BloomreachTests(Case):
-    def test_events_and_the_app_inbox(self):
+    def test_bloomreach_events_are_delivered_and_queries_return_messages(self):
         asked = []
 
         def provide():
