@@ -129,8 +129,8 @@ extension Sender {
             let settings = settings
             users.change(current.user) {
                 $0.park(
-                    problem, retry: settings.authenticationRetry, pauses: false, serverDelay: answer.retryAfter,
-                    now: now, fraction: fraction)
+                    problem, retry: settings.authenticationRetry, pauses: false,
+                    serverDelay: answer.retryAfter, now: now, fraction: fraction)
             }
             setAside(problem)
             return Consequence(batch: current.result(.retryLater, problem.code))

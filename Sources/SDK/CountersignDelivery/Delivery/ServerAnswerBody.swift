@@ -61,7 +61,7 @@ package struct ServerAnswerBody: Decodable, Sendable {
             code ?? "http_\(response.status)",
             reason ?? "the server answered \(response.status) without a reason")
         if let verdict { return .tokenProblem(verdict) }
-        if let code, ["user_blocked", "user_rate_limited"].contains(code) { return .userRestricted(explanation) }
+        if ["user_blocked", "user_rate_limited"].contains(code) { return .userRestricted(explanation) }
         // The server has rejected each event individually, so sending them one by one would not help.
         if response.status == 400, (rejected ?? errors)?.count == eventCount,
             let meaning = success(self)
