@@ -47,6 +47,7 @@ enum CustomerCommand {
         examples: ["Forget a person": "countersign customer delete shop user-1 --yes"]
     ) { invocation in
         let admin = try invocation.admin()
+        _ = try await admin.get("apps", invocation.app)
         try invocation.requireYes("Deleting \(invocation[id]) of \(invocation.app) in \(admin.location)")
         let done = try await admin.delete(
             "apps", invocation.app, "customers", invocation[id],

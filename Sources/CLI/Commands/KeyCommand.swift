@@ -141,7 +141,7 @@ enum KeyCommand {
                 throw CommandError(
                     .notFound, "\(name) does not follow that address", hint: "countersign key list \(name)")
             }
-            if others.isEmpty, !sources.isEmpty, app["keys"] == 0, state != "disabled" {
+            if others.allSatisfy(\.["keys"].elements.isEmpty), !sources.isEmpty, app["keys"] == 0, state != "disabled" {
                 try invocation.confirm(to: "unfollow the last keys of \(name), whose tokens are \(state)")
             }
             members = ["sources": .array(others)]

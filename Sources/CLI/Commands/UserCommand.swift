@@ -18,7 +18,8 @@ enum UserCommand {
     private static let block = Command(
         "user block", summary: "Reject the requests of a user or a device",
         details: """
-            Requests get 403 with the code user_blocked, on all gateways within a second. `countersign user allow` lifts it.
+            Requests get 403 with the code user_blocked or device_blocked, on all gateways within a second. `countersign
+            user allow` lifts it.
             """,
         positionals: [.app, user], flags: [device, lasting, reason, .json] + Flag.target,
         examples: ["For an hour": "countersign user block shop ada --for 1h --reason 'floods the shop'"]
@@ -27,8 +28,8 @@ enum UserCommand {
     private static let limit = Command(
         "user limit", summary: "Limit the requests of a user or a device",
         details: """
-            Requests above the rate get 429 with Retry-After and the code user_rate_limited. The gateways of a cluster share
-            the rate. `countersign user allow` lifts it.
+            Requests above the rate get 429 with Retry-After and the code user_rate_limited or device_rate_limited. The
+            gateways of a cluster share the rate. `countersign user allow` lifts it.
             """,
         positionals: [.app, user], flags: [rate, device, lasting, reason, .json] + Flag.target,
         examples: ["Ten a minute": "countersign user limit shop ada --rate 10 --for 1d"]

@@ -190,7 +190,7 @@ enum SettingTable {
         ),
         Setting(
             "connections", .integer("N", 1...1_000_000), \.limits.connections,
-            help: "open connections; at the limit idle ones are closed, else slow ones of addresses with more"
+            help: "open connections; at the limit idle ones are closed, or slow ones of addresses with many"
         ),
         Setting(
             "connections-per-address", .integer("N", 1...1_000_000), \.limits.connectionsPerAddress,

@@ -19,7 +19,7 @@ extension Doctor {
         case EADDRINUSE:
             return .failed(
                 name, "another process listens on \(address)",
-                "ss -ltnp shows which; stop it, or give the gateway another with the setting \(name)")
+                "ss -ltnp shows which; stop it, or give the gateway another port with the setting \(name)")
         case EACCES:
             return .failed(
                 name, "this account may not listen on \(address)",

@@ -141,7 +141,7 @@ package final class DeliveryRunner: Sendable {
             try sweep()
             try checkLag()
         } catch {
-            log.note(.error, "delivery lag not checked", [("detail", "\(error)")])
+            log.note(.error, "deliveries not checked", [("detail", "\(error)")])
         }
         for id in ids { advance(id) }
     }

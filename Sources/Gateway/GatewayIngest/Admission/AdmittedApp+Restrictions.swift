@@ -15,18 +15,19 @@ extension AdmittedApp {
 }
 
 extension UserRestrictions.Rejection {
-    /// 403 for a blocked user or device; 429 with `Retry-After` for a rate-limited user or device.
+    /// 403 for a blocked user or device; 429 for a rate-limited user or device. Both have `Retry-After`.
     func response(_ request: HTTPRequest) -> HTTPResponse {
         switch self {
-        case .blocked:
+        case .blocked(let subject, let seconds):
             request.failure(
-                403, "user_blocked",
-                "an operator of this app has blocked this user or device; nothing was stored")
-        case .limited(let seconds):
+                403, "\(subject.rawValue)_blocked",
+                "an operator of this app has blocked this \(subject.rawValue); nothing was stored"
+            ).with("Retry-After", String(seconds))
+        case .limited(let subject, let seconds):
             request.failure(
-                429, "user_rate_limited",
-                "an operator of this app limits the requests of this user or device; nothing was stored, send it "
-                    + "again after Retry-After"
+                429, "\(subject.rawValue)_rate_limited",
+                "an operator of this app limits the requests of this \(subject.rawValue); nothing was stored, send "
+                    + "it again after Retry-After"
             ).with("Retry-After", String(seconds))
         }
     }

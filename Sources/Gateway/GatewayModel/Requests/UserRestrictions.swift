@@ -4,8 +4,8 @@ internal import CountersignCore
 /// requests take no extra time.
 package final class UserRestrictions: Sendable {
     package enum Rejection: Sendable, Equatable {
-        case blocked
-        case limited(retryAfterSeconds: Int)
+        case blocked(UserRestriction.Subject, retryAfterSeconds: Int64)
+        case limited(UserRestriction.Subject, retryAfterSeconds: Int)
     }
 
     private struct Measures {
@@ -17,6 +17,8 @@ package final class UserRestrictions: Sendable {
 
     /// The maximum length in bytes of an id that is looked up. Restrictions are for shorter ids only.
     private static let longestID = 1_024
+    /// The maximum of `Retry-After` for a blocked user, in seconds.
+    private static let longestWait: Int64 = 3_600
 
     package let all: [UserRestriction]
     private let users: BytewiseDictionary<Measures>
@@ -78,13 +80,15 @@ package final class UserRestrictions: Sendable {
         let found = ids.compactMap { id in
             id.utf8.count <= Self.longestID ? measures[id].map { (id, $0) } : nil
         }
-        if found.contains(where: { $0.1.blockedUntil.map { now < $0 } ?? false }) { return .blocked }
+        if let end = found.compactMap({ $0.1.blockedUntil }).max(), now < end {
+            return .blocked(subject, retryAfterSeconds: min(Self.longestWait, (end - now + 999) / 1_000))
+        }
         var wait = 0
         for (id, measures) in found {
             guard let limit = measures.limit, now < limit.until else { continue }
             wait = max(wait, take("\(subject.rawValue) \(id)", limit.perMinute, now))
         }
-        return wait > 0 ? .limited(retryAfterSeconds: wait) : nil
+        return wait > 0 ? .limited(subject, retryAfterSeconds: wait) : nil
     }
 
     /// Counts a request against the limit per minute. Returns the seconds to wait; 0 if the request is allowed.

@@ -58,7 +58,7 @@ struct DoctorTests {
         #expect(code == .done, "\(text)")
         #expect(!text.contains("FAIL"))
         #expect(text.contains("ok    files: "))
-        #expect(text.contains("no gateway runs on this folder"))
+        #expect(text.contains("no gateway runs on this data directory"))
     }
 
     @Test(arguments: [W_OK, R_OK, X_OK])

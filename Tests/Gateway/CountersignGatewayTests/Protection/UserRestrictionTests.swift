@@ -55,6 +55,7 @@ struct UserRestrictionTests {
         try put(.block, "ada", seconds: 3_600)
         let rejected = try send(token("ada"), of: "ada")
         #expect(rejected.status == 403 && rejected.json["code"] as? String == "user_blocked")
+        #expect(rejected.headers["retry-after"] == "3600")
         #expect(try send(token("bob"), of: "bob").status == 200)
         #expect(try fixture.rows("user_id") == [["bob"]])
         clock.advance(by: 3_601)
@@ -95,8 +96,10 @@ struct UserRestrictionTests {
     }
 
     @Test func blockedDeviceIsRejectedWithAndWithoutAUser() throws {
-        try put(.block, "a-1", .device)
-        #expect(try send(nil).status == 403)
+        try put(.block, "a-1", .device, seconds: 60)
+        let rejected = try send(nil)
+        #expect(rejected.status == 403 && rejected.json["code"] as? String == "device_blocked")
+        #expect(rejected.headers["retry-after"] == "60")
         let both = trackEvent("m-1", user: "ada", extra: #","anonymousId":"a-1""#)
         let headers = ["X-Write-Key": fixture.writeKey, "Authorization": "Bearer " + (try token("ada"))]
         #expect(connection.post(batch(both), headers: headers)?.status == 403)

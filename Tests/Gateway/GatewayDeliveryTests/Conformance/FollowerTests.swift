@@ -202,7 +202,7 @@ struct FollowerTests {
         #expect(try work(machine.next(atMilliseconds: start)).after == 3)
     }
 
-    @Test func aMoveForgetsEverythingButTheLastSuccessAndTheLastFailure() throws {
+    @Test func aMoveResetsEverythingButTheLastSuccessAndTheLastFailure() throws {
         var machine = machine()
         _ = try work(machine.next(atMilliseconds: start))
         machine.end(.answer(.delivered(through: 12, receiver: 5), events: 5), at: start)

@@ -42,19 +42,15 @@ enum BloomreachAnswer {
             .with("Retry-After", String(failure.retryAfterSeconds))
     }
 
-    /// The `Retry-After` of a response for a blocked customer, in seconds.
-    private static let blockedSeconds = 3_600
-
     /// Sends 503, because clients count a 429 as a failed try of an event, and delete an event after 403.
     static func overLimit(_ rejection: HTTPResponse, _ request: HTTPRequest) -> HTTPResponse {
-        let isBlocked = rejection.status == 403
         let why =
-            isBlocked
+            rejection.status == 403
             ? "an operator of this project has blocked this customer" : "too many requests for this project"
         var response = failure(503, why + "; nothing was stored, send it again", request)
         response.code = rejection.code
         response.headers += rejection.headers.filter { $0.name != "Content-Type" }
-        return isBlocked ? response.with("Retry-After", String(blockedSeconds)) : response
+        return response
     }
 
     static func unreadable(_ failure: StoreFailure, _ request: HTTPRequest) -> HTTPResponse {
