@@ -12,7 +12,7 @@ public struct CountersignSnapshot: Sendable, Hashable {
         public let userID: String?
         /// The reason, such as `EXPIRED`, `provider_timed_out`, `logged_out` or `user_blocked`.
         public let reason: String
-        /// Consecutive rejections of the user's tokens or requests. Failures of a token provider do not count.
+        /// Consecutive rejections of the user's tokens. Failures of a token provider do not count.
         public let failures: Int
         /// True if the events wait until a new token, a new session or `flush()`.
         public let isPaused: Bool

@@ -52,7 +52,7 @@ public struct FlushResult: Sendable, Hashable, CustomStringConvertible {
 
         /// Everything was sent or moved to quarantine.
         public static let drained = Ending(rawValue: "drained")
-        /// Only events of users in `CountersignSnapshot.parked` are left. `CountersignClient.snapshot()` has the reasons.
+        /// Only events of users in `CountersignSnapshot.parked` are left, which has the reasons.
         public static let parked = Ending(rawValue: "parked")
         /// Server, network or disk failed, or a rejected event waits. The SDK retries, except with the policy `manual`.
         public static let interrupted = Ending(rawValue: "interrupted")

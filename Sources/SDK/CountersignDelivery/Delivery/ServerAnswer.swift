@@ -19,7 +19,7 @@ package struct ServerAnswer: Sendable, Equatable {
         /// The settings of the app or the server must change before anything can be sent.
         case configurationProblem(Explanation)
         case tryLater(Explanation)
-        /// An operator has blocked or limited this user or device. The server may accept the events of other users.
+        /// An operator has blocked or limited this user. The server may accept the events of other users.
         case userRestricted(Explanation)
     }
 

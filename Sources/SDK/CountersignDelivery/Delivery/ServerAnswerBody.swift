@@ -61,12 +61,14 @@ package struct ServerAnswerBody: Decodable, Sendable {
             code ?? "http_\(response.status)",
             reason ?? "the server answered \(response.status) without a reason")
         if let verdict { return .tokenProblem(verdict) }
-        if ["user_blocked", "user_rate_limited"].contains(code) { return .userRestricted(explanation) }
         // The server has rejected each event individually, so sending them one by one would not help.
         if response.status == 400, (rejected ?? errors)?.count == eventCount,
             let meaning = success(self)
         {
             return meaning
+        }
+        if [403, 429].contains(response.status), ["user_blocked", "user_rate_limited"].contains(code) {
+            return .userRestricted(explanation)
         }
         if let meaning = ServerAnswer.meaning(ofStatus: response.status, explanation: explanation) {
             return meaning

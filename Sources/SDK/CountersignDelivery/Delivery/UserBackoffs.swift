@@ -1,6 +1,7 @@
 internal import Foundation
 
-/// The users whose events wait because of their tokens or a restriction. A call that changes one user takes logarithmic time.
+/// The users whose events wait because of their tokens or a restriction. A call that changes one
+/// user takes logarithmic time.
 struct UserBackoffs {
     private struct Deadline: Comparable {
         let instant: TimeInterval

@@ -150,7 +150,7 @@ public abstract class Client implements Closeable {
         return context;
     }
 
-    /** Event counts, and the users whose events wait for a token. */
+    /** Event counts, and the users whose events wait. */
     public Map<String, Object> snapshot() {
         return await("snapshot", Map.of());
     }
