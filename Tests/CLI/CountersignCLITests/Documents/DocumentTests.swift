@@ -278,11 +278,43 @@ struct DocumentTests {
         #expect(count > 25)
     }
 
-    @Test func everyExitCodeIsDocumented() throws {
-        let text = try document("docs/reference/cli.md")
-        for (code, meaning) in ExitCode.table {
-            #expect(text.contains("| \(code.rawValue) | \(meaning) |"))
+    /// The rows of the table below a heading, without the table's header.
+    private func table(_ heading: String, of page: String) throws -> [[String]] {
+        let parts = try document("docs/reference/\(page).md").components(separatedBy: "\n## \(heading)\n")
+        let section = try #require(parts.dropFirst().first)
+        let lines = section.components(separatedBy: "\n").drop { !$0.hasPrefix("|") }
+            .prefix { $0.hasPrefix("|") }
+        return lines.dropFirst(2).map { line in
+            line.split(separator: "|").map { $0.trimmingCharacters(in: .whitespaces) }
         }
+    }
+
+    @Test func theTableOfExitCodesIsTheOneOfTheCode() throws {
+        let expected = ExitCode.table.map { ["\($0.code.rawValue)", $0.meaning] }
+        #expect(try table("Exit status", of: "cli") == expected)
+    }
+
+    @Test func theTableOfQuestionsNamesEveryCommandThatAsks() throws {
+        let rows = try table("Questions", of: "cli")
+        #expect(rows.count == 2)
+        for (row, flag) in zip(rows, [Flag.confirm, .yes]) {
+            // The page names the retention by its effect.
+            let text = row[0].replacing("a retention", with: "`app retention`")
+            let named = text.matches(of: /`([^`]+)`/).map { String($0.1) }
+            let asking = CommandTable.all.filter { $0.flags.contains(flag) }.map(\.name)
+            #expect(named.sorted() == asking.sorted())
+            #expect(row[1].contains("`--\(flag.name)`"))
+        }
+    }
+
+    @Test func theTableOfFailureNamesHasEachNameOfTheSDK() throws {
+        let users = try document("Sources/SDK/Countersign/Authorization/UserTokenSource.swift")
+        let names = users.matches(of: /(?:\.init\(|Explanation\(|failure\([a-zA-Z.]+, )"([a-z_]+)"/)
+        let access = try document("Sources/SDK/CountersignLocations/AccessTokens/AccessTokens.swift")
+        #expect(access.contains("\"malformed_access_token\""))
+        let expected = Set(names.map { String($0.1) }).union(["malformed_access_token"])
+        let rows = try table("Names that the SDK reports", of: "error-codes")
+        #expect(rows.map { $0[0] }.sorted() == expected.map { "`\($0)`" }.sorted())
     }
 
     @Test func theReadmeIsShort() throws {
