@@ -97,8 +97,8 @@ export class Countersign {
   constructor(configuration, platform = browser()) {
     const { endpoint, writeKey, tokenProvider, context } = configuration;
     // `test` would convert values of other types to texts.
-    if (typeof endpoint !== 'string' || !/^https?:\/\/[^/]/i.test(endpoint)) throw invalid('endpoint: no http URL');
-    if (!isToken(writeKey)) throw invalid('writeKey: no ASCII');
+    if (typeof endpoint !== 'string' || !/^https?:\/\/[^/]/i.test(endpoint)) throw invalid('endpoint: not an http URL');
+    if (!isToken(writeKey)) throw invalid('writeKey: not ASCII');
     const { clock, random } = (this.#platform = platform);
     this.#url = endpoint.replace(/\/*$/, '/v1/batch');
     this.#writeKey = writeKey;
@@ -331,7 +331,7 @@ export class Countersign {
     } catch {
       throw tooLarge();
     }
-    if (text?.[0] !== '{') throw new CountersignError('invalid_event', `${name}: no object`);
+    if (text?.[0] !== '{') throw new CountersignError('invalid_event', `${name}: not an object`);
     return { messageId, json: `${json.slice(0, -1)},"${name}":${text}}` };
   }
 
@@ -620,7 +620,7 @@ export class Countersign {
  * @param {unknown} text @param {string} name
  */
 function checkText(text, name) {
-  if (typeof text !== 'string' || !text) throw new CountersignError('invalid_event', `${name}: no text`);
+  if (typeof text !== 'string' || !text) throw new CountersignError('invalid_event', `${name}: not a string`);
 }
 
 const tooLarge = () => new CountersignError('event_too_large', 'too large');

@@ -20,7 +20,7 @@ export const closed = { batches: [], ending: 'closed', queued: 0, isComplete: fa
 
 /** Remedies for warnings. A hint of the server replaces `tokenRemedy`. */
 const tokenRemedy = 'pass a new token or a tokenProvider';
-const serverRemedy = 'check endpoint, writeKey, origins allowed (CORS, CSP)';
+const serverRemedy = 'check endpoint, writeKey, origins (CORS)';
 
 /** Carries out the actions that `Sender` chooses, one request at a time, in the tab that holds the lock. */
 export class Engine {
@@ -303,7 +303,7 @@ export class Engine {
       this.options.solved(user);
     } else {
       const { code, reason } = sender.lastProblem ?? { code: batch.code, reason: '' };
-      this.#warn(`events wait: ${code}`, reason, serverRemedy);
+      this.#warn(`cannot send: ${code}`, reason, serverRemedy);
     }
   }
 }

@@ -1277,7 +1277,7 @@ for (const [name, respond, code] of [
     for (let round = 0; round < 3; round += 1) await client.flush();
     await bench.clock.advance(600);
     assert.equal(bench.warnings.length, 1);
-    assert.ok(bench.warnings[0].startsWith(`countersign: events wait: ${code}; check endpoint`), bench.warnings[0]);
+    assert.ok(bench.warnings[0].startsWith(`countersign: cannot send: ${code}; check endpoint`), bench.warnings[0]);
   });
 }
 
