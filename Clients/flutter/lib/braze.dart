@@ -40,7 +40,7 @@ class BrazePlugin {
       _client ??= CountersignClient(endpoint, apiKey,
           onAuthenticationFailure: (failure) => _handler?.call(BrazeSdkAuthenticationError(failure)));
 
-  CountersignClient get _initialized => _client ?? (throw StateError('initialize was not called'));
+  CountersignClient get _initialized => _client ?? (throw StateError('call initialize before other methods'));
 
   void changeUser(String userId, {String? sdkAuthSignature}) =>
       unawaited(_initialized.changeUser(userId, token: sdkAuthSignature));

@@ -75,5 +75,5 @@ class ExponeaPlugin {
   Future<bool> isConfigured() async => _client != null;
 
   /// The client, for recording events and fetching content. Throws [StateError] before [configure].
-  BloomreachClient get client => _client ?? (throw StateError('configure was not called'));
+  BloomreachClient get client => _client ?? (throw StateError('call configure before other methods'));
 }

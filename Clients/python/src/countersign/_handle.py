@@ -213,7 +213,7 @@ class Handle:
             _pending.pop(number, None)
             future.set_exception({
                 CLOSED: CountersignError("closed", "the client is closed"),
-                FORKED: CountersignError("forked", "the client was opened before the process was forked"),
+                FORKED: CountersignError("forked", "the process was forked after the client was opened; open a client in the child process"),
             }.get(status, CountersignError("invalid_argument", "a text is not UTF-8")))
         return future
 

@@ -102,7 +102,7 @@ public abstract class Client implements Closeable {
             Native.pending.remove(context);
             future.completeExceptionally(
                 status == Native.CLOSED ? new CountersignException("closed", "the client is closed")
-                    : status == Native.FORKED ? new CountersignException("forked", "the process was forked")
+                    : status == Native.FORKED ? new CountersignException("forked", "the process was forked after a client was opened")
                     : new CountersignException("invalid_argument", "a text is not UTF-8"));
         }
         return future;
