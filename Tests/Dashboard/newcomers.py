@@ -148,7 +148,7 @@ def documentation(visitor):
         visitor.open(route)
         article = page.locator("article.doc")
         expect(article.get_by_role("heading").first).to_be_visible()
-        expect(article.get_by_text("No such page")).to_have_count(0)
+        expect(article.get_by_text("Page not found")).to_have_count(0)
         shown = article.inner_text()
         assert "](" not in shown and "```" not in shown and "**" not in shown, f"{route} shows Markdown that was not converted"
         accessible(visitor, route)

@@ -287,7 +287,7 @@ def shown_once(visitor):
     for _ in range(3):
         page.keyboard.press("Escape")
         expect(secret).to_be_visible()
-    expect(visitor.dialog).to_contain_text("Close it without having stored it?")
+    expect(visitor.dialog).to_contain_text("Close without storing it?")
     accessible(visitor, "the confirmation before a secret is lost")
     visitor.button("Go back").click()
     visitor.button("I have stored it").click()
@@ -394,7 +394,7 @@ def saved(visitor):
     page = visitor.page
     visitor.open("apps/shop/failures?range=7d&view=table&by=sdk")
     visitor.button("Saved views").click()
-    visitor.dialog.get_by_label("Save what is shown now as").fill(MARKUP)
+    visitor.dialog.get_by_label("Save this view as").fill(MARKUP)
     visitor.dialog.get_by_role("button", name="Save").click()
     visitor.open("")
     visitor.button("Saved views").click()

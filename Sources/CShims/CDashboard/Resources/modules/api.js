@@ -31,11 +31,11 @@ export class Problem extends Error {
       case 403: return this.code === "csrf"
         ? "Reload the page and try again."
         : "Ask an owner for a role that may do this.";
-      case 404: return "It may have been deleted; go back and look at the list.";
-      case 409: return "Look at the current state and decide again.";
-      case 412: return "Someone else changed this in the meantime. The page shows the new state; look and try again.";
+      case 404: return "It may have been deleted. Go back and reload the list.";
+      case 409: return "Check the current state, then try again if the change still applies.";
+      case 412: return "Another change came first. The page shows the new state; check it, then try again.";
       case 429: return `Wait ${this.retryAfter === 1 ? "a second" : `${this.retryAfter ?? "a few"} seconds`}, then try again.`;
-      default: return this.status >= 500 ? "Try again; if the problem stays, look at the gateway's log." : "";
+      default: return this.status >= 500 ? "Try again. If it fails again, read the gateway's log." : "";
     }
   }
 }

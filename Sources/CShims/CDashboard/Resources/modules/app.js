@@ -240,7 +240,7 @@ async function route() {
   age = null;
   showAge();
   if (missing) {
-    body.append(h("p", {}, "There is nothing at this address. "), h("a", { href: "#/" }, "Go to the overview"));
+    body.append(h("p", {}, "This page does not exist. "), h("a", { href: "#/" }, "Go to the overview"));
   } else {
     const context = {
       body, app, apps, query, parameter, session, signal: controller.signal, can, go, route,

@@ -103,7 +103,7 @@ export function appSettings(context) {
     const inside = privateAddress(context, webhook);
     const test = () => attempt(async () => {
       await api.post(`${base}/webhooks/alerts/test`);
-      toast("The test is on its way.", { action: "See its result", onaction: () => { location.hash = `#${base}/webhooks?deliveries=alerts`; } });
+      toast("The test is being sent.", { action: "See its result", onaction: () => { location.hash = `#${base}/webhooks?deliveries=alerts`; } });
     });
     return card(null, h("div", { class: "card-head" }, h("h2", { class: "card-title" }, "Alert webhook"), !readonly && webhook.url && button("Send a test", { onclick: test })), h("p", { class: "muted" }, "Receives a signed request (Standard Webhooks) when many requests are rejected (at most once an hour), when enforcement returns to Optional automatically, when a webhook is paused, when a stream is too far behind, and when events that a consumer had not confirmed were deleted."),
       settingsForm([field("Address", url, webhook.secret_set ? "A secret is set." : "A secret is created when you save."), !readonly && inside.control], !readonly && "Save",
@@ -120,7 +120,7 @@ export function appSettings(context) {
   }
 
   async function removeApp() {
-    const text = [`Nothing is accepted for ${app.name || app.id} any more, and everything that is kept for it is removed. This cannot be undone. Backups and the audit log are not changed.`];
+    const text = [`The gateway rejects all requests of ${app.name || app.id}, and removes its events, customers, keys and counts. This cannot be undone. Backups and the audit log are not changed.`];
     if (!await confirm(`Delete ${app.name || app.id}`, { text, action: "Delete the app", phrase: app.id })) return;
     await attempt(async () => {
       await api.remove(base, undefined, { confirm: app.id });

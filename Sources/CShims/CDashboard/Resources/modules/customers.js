@@ -14,7 +14,7 @@ const kinds = [["registered", "User id, or pseudonym"], ["cookie", "Anonymous or
 export function customers(context) {
   const { app, body, query, signal } = context;
   if (!context.can("operator")) {
-    replace(body, card("Customers", emptyState("members", "Only operators and owners can look up customers", "Customer data identifies the person it belongs to.")));
+    replace(body, card("Customers", emptyState("members", "Only operators and owners can look up customers", "Ask an owner if you need another role.")));
     return;
   }
   const id = h("input", { type: "search", name: "id", required: true, maxlength: 512, spellcheck: "false", autocomplete: "off", "data-search": true, value: query.get("id") ?? "" });
@@ -30,7 +30,7 @@ export function customers(context) {
       replace(place, profile(found));
     } catch (error) {
       if (error.name === "AbortError") return;
-      replace(place, error.status === 404 ? emptyState("members", "No such customer", "The app keeps nothing about this customer.") : problemNotice(error, search));
+      replace(place, error.status === 404 ? emptyState("members", "Customer not found", "The app has no data about this customer. Check the id and its kind.") : problemNotice(error, search));
     }
   }
 
@@ -53,7 +53,7 @@ export function customers(context) {
     if (!await confirm("Delete this customer", { text: "The person's profile, events and samples are deleted, and their sessions end. This cannot be undone. Backups are not changed.", action: "Delete", phrase: "delete" })) return;
     await attempt(async () => {
       const { data } = await api.remove(`${where()}?id_name=${encodeURIComponent(kind.value)}`);
-      toast(`Deleted with ${plural(data.events, "event")}.`, { tone: "good" });
+      toast(`The customer and ${plural(data.events, "event")} are deleted.`, { tone: "good" });
       search();
     });
   }

@@ -68,7 +68,7 @@ export function showOnce(title, text, secret) {
     h("div", { class: "actions end" }, button("I have stored it", { kind: "primary", onclick: () => close(true) })),
   ], { leaving: (body, close) => {
     if (body.querySelector(".notice.bad")) return;
-    const question = notice("bad", "Close it without having stored it?", h("p", {}, "It cannot be shown again: you would have to make a new one."),
+    const question = notice("bad", "Close without storing it?", h("p", {}, "It cannot be shown again. If you lose it, you must create a new one."),
       h("div", { class: "actions" }, button("Close without storing", { kind: "danger", onclick: () => close() }), button("Go back", { onclick: () => question.remove() })));
     body.prepend(question);
     question.querySelectorAll("button")[1].focus();

@@ -37,7 +37,7 @@ export async function docs(context) {
     const article = h("article", { class: "card doc" });
     replace(body, h("div", { class: "doc-split" }, article, h("nav", { class: "card doc-pages", "aria-label": "Documentation" }, h("h2", { class: "card-title" }, "Pages"),
       h("ul", {}, Object.entries(pages).map(([place, title]) => h("li", {}, h("a", { href: `#/docs/${place}`, "aria-current": place === page ? "page" : undefined }, title)))))));
-    replace(article, answer.ok ? blocks((await answer.text()).split("\n"), page) : emptyState("policy", "No such page", "The gateway has only the pages that its screens link. The others are in the folder docs of the source code."));
+    replace(article, answer.ok ? blocks((await answer.text()).split("\n"), page) : emptyState("policy", "Page not found", "The gateway has only the pages that its screens link to. The others are in the folder docs of the source code."));
     const at = query.get("at");
     if (at) document.getElementById(`doc-${at}`)?.scrollIntoView();
   } catch (error) {

@@ -189,7 +189,7 @@ export function enforcement(context) {
       if (next.state === "required" && !(await confirm("Schedule Required", {
         text: [`Requests with an invalid token will be rejected ${forUsers(next)}from ${when}.`], action: "Schedule it", phrase: app.id, kind: "primary" }))) return;
       if (next.state !== "required" && protection(next) < protection(rule) && !(await confirm(`Schedule ${nameOf[next.state]}`, {
-        text: [`This happens at ${when}, whether anyone is watching or not.`, ...consequence(app, next)], action: "Schedule it", focused: true }))) return;
+        text: [`The gateway makes the change at ${when}, even if no dashboard is open.`, ...consequence(app, next)], action: "Schedule it", focused: true }))) return;
       change({ ...rule, scheduled: next }, `${nameOf[next.state]} ${forUsers(next)}is scheduled for ${dateTime(moment)}.`, trouble);
     } }, field("Switch to", state), rampField, field(`At (${preferences.zone === "utc" ? "UTC" : zoneName()})`, at), h("button", { type: "submit", class: "button plain" }, "Schedule"), trouble));
   }

@@ -95,7 +95,7 @@ export function events(context) {
       facts([
         ["Verdict", verdictOf(item)], ["Received", dateTime(item.received_ms)], ["Sent by the device", dateTime(item.timestamp_ms)],
         ["Type", item.type], ["User", mono(item.user_id)], ["Anonymous id", mono(item.anonymous_id)],
-        ["Code", item.code && `${item.code} ${reason(item.code)}`], ["Enforcement then", item.enforcement && stateBadge(item.enforcement)],
+        ["Code", item.code && `${item.code} ${reason(item.code)}`], ["Enforcement at that time", item.enforcement && stateBadge(item.enforcement)],
         ["Key", mono(item.key_id)], ["Token id", mono(item.token_id)], ["Request id", mono(item.request_id)], ["Message id", mono(item.message_id)],
         ...Object.entries(item.claims ?? {}).map(([name, value]) => [`Claim ${name}`, mono(String(value))]),
         ["Number", String(item.seq)], ["Position", mono(item.position)], ["Dialect", item.dialect],
@@ -129,7 +129,7 @@ export function events(context) {
         clearAll({ message_id: position });
       } else if (error.status === 404 || error.code.startsWith("position_")) {
         search();
-        await dialog("No such event", () => h("p", {}, error.status === 404 ? "The event was deleted, by retention or at a customer's request." : error.message));
+        await dialog("Event not found", () => h("p", {}, error.status === 404 ? "The event was deleted, by retention or at a customer's request." : error.message));
       } else {
         search();
       }

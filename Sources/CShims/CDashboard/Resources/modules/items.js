@@ -22,7 +22,7 @@ export function items(context) {
       { title: "Id", heading: true, cell: (item) => h("button", { type: "button", class: "link", onclick: () => edit(item) }, String(item.id)) },
       { title: "Name", cell: (item) => item.name ?? item.title ?? item.content?.title ?? "–" },
       { title: "", cell: (item) => item.enabled === false && badge("off") },
-    ], found, { onrow: edit }), emptyState("message", "Nothing of this kind", "Clients get an empty list.")).element);
+    ], found, { onrow: edit }), emptyState("message", "No items", "Clients get an empty list.")).element);
   }
 
   async function edit(item) {
@@ -44,7 +44,7 @@ export function items(context) {
     };
     const saved = await formDialog(item ? `Edit ${item.id}` : "Add an item", operator && "Save", [field("Id", id), field("The object as clients get it", text)], send,
       { wide: true, more: (close, trouble) => item && operator && button("Delete", { kind: "danger", onclick: () => remove(close, trouble) }) });
-    if (saved) { show(); toast(saved === "deleted" ? "It is deleted." : "It is saved; clients get it from now on.", { tone: "good" }); }
+    if (saved) { show(); toast(saved === "deleted" ? "The item is deleted." : "The item is saved, and clients get it with their next request.", { tone: "good" }); }
 
     async function remove(close, trouble) {
       if (await confirm(`Delete ${item.id}`, { text: "Clients no longer get it.", action: "Delete" }) && await attempt(() => api.remove(where(), etag), trouble)) close("deleted");

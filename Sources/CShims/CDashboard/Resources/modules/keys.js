@@ -125,7 +125,7 @@ export function keys(context) {
         const answer = await api.post(`${base}/preview`, { text: text.value, ...(token.value.trim() ? { token: token.value.trim() } : {}) });
         if (mine !== turn) return;
         found = answer.keys;
-        replace(preview, found.length === 0 ? notice("amber", "There is no key in this text.") : found.map((key) => candidate(key, found.length > 1)),
+        replace(preview, found.length === 0 ? notice("amber", "This text contains no key. Paste a PEM, JWK, JWK Set or certificate.") : found.map((key) => candidate(key, found.length > 1)),
           (answer.problems ?? []).map((text) => notice("amber", text)));
         save.disabled = !found.some((key) => !key.already_here);
         choose();

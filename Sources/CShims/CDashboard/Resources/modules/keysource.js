@@ -36,7 +36,7 @@ export function keySource(context) {
     const last = app.keys > 0 || sources.length > 1 ? null : withoutKeys(app);
     if (!await confirm("Stop following these keys", { text: [last && notice("bad", "The app has no other key.", h("p", {}, last)),
       "Tokens signed with its keys fail with code 27 from now on, unless the key is in a slot as well."].filter(Boolean), action: "Unfollow", phrase: last ? "delete" : undefined })) return;
-    if (await attempt(() => api.put(base, { sources: sources.filter((other) => other !== source) }, etag))) { await part.reload(); toast("Its keys no longer verify."); }
+    if (await attempt(() => api.put(base, { sources: sources.filter((other) => other !== source) }, etag))) { await part.reload(); toast("The keys are no longer followed."); }
   }
 
   return part.element;

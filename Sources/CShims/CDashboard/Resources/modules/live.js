@@ -144,7 +144,7 @@ export function live(context) {
     dialog("Request", () => h("div", { class: "stack" },
       facts([
         ["Verdict", verdictBadge(item.verdict)], ["Time", dateTime(item.at_ms)], ["User", item.user && h("span", { class: "mono wrap" }, item.user)],
-        ["Code", item.code && `${item.code} ${reason(item.code)}`], ["Enforcement then", item.enforcement && stateBadge(item.enforcement)],
+        ["Code", item.code && `${item.code} ${reason(item.code)}`], ["Enforcement at that time", item.enforcement && stateBadge(item.enforcement)],
         ["Endpoint", item.endpoint], ["App version", item.app_version], ["SDK", item.sdk], ["Address (truncated)", item.client],
         ["Request id", item.request_id && h("span", { class: "mono wrap" }, item.request_id)],
       ].filter(([, value]) => value)),

@@ -61,10 +61,10 @@ export function policy(context) {
     const form = settingsForm([
       card("Algorithms", h("fieldset", {}, h("legend", {}, "Signatures that this app accepts"), known.map(([name, text]) => tick("algorithms", name, [h("strong", {}, name), text && ` ${text}`])))),
       card("Time", h("div", { class: "grid-form" }, field("Leeway", leeway.input, "How far clocks may differ; at most 5 minutes.", leeway.unit), field("Maximum token lifetime", life.input, "exp minus iat; a token that lives longer fails with code 32.", life.unit))),
-      card("Audience and issuer", h("div", { class: "grid-form" }, field("Audience (aud)", audience, "One a line; a token must have one of them."), field("Issuer (iss)", issuer, "One a line."), field("User id", uid, "The claim that names the user, such as sub.")),
+      card("Audience and issuer", h("div", { class: "grid-form" }, field("Audience (aud)", audience, "One per line; a token must have one of them."), field("Issuer (iss)", issuer, "One per line."), field("User id", uid, "The claim that names the user, such as sub.")),
         h("fieldset", { class: "spaced" }, h("legend", {}, "Types (typ)"), ["JWT", "at+jwt"].map((name) => tick("typ", name, h("code", {}, name)))),
         h("fieldset", { class: "spaced" }, h("legend", {}, "Must be present"), boxes, why)),
-      card("Claims kept with events", field("Names", kept, "One a line, at most 8, such as tenant or plan. Texts up to 256 bytes, numbers and booleans of a verified token are stored with each event.")),
+      card("Claims kept with events", field("Names", kept, "One per line, at most 8, such as tenant or plan. Texts up to 256 bytes, numbers and booleans of a verified token are stored with each event.")),
     ], !readonly && "Save the policy", () => api.put(base, read(), etag), async () => { await part.reload(); toast("The policy is saved and in force.", { tone: "good" }); }, {
       ask: () => {
         const weaker = weakened(rules, read());

@@ -19,11 +19,11 @@ export function restrictions(context) {
   function show() {
     const part = pagedView(context, (cursor, signal) => api.get(base, { cursor }, signal), (items) => table("Blocked, limited and revoked", [
       { title: "User or device", heading: true, cell: (item) => h("span", { class: "mono wrap" }, `${item.target}${item.subject === "device" ? " (device)" : ""}`) },
-      { title: "Restriction", cell: (item) => (item.action === "limit" ? `${plural(item.requests_per_minute, "request")} a minute` : item.action === "block" ? "blocked" : "tokens revoked") },
+      { title: "Restriction", cell: (item) => (item.action === "limit" ? `${plural(item.requests_per_minute, "request")} per minute` : item.action === "block" ? "blocked" : "tokens revoked") },
       { title: "Since", cell: (item) => dateTime(item.since_ms) }, { title: "Until", cell: (item) => (item.until_ms ? dateTime(item.until_ms) : "–") },
       { title: "Reason", cell: (item) => item.reason || "–" },
       operator && { title: "", cell: (item) => removable("Lift", `the restriction of ${item.target}`, { text: item.action === "revoke" ? "Tokens issued before become valid again, unless they have expired." : "Its requests are accepted again." },
-        () => api.remove(`${base}${path(item.id)}`), () => { toast("The restriction is lifted."); show(); }) },
+        () => api.remove(`${base}${path(item.id)}`), () => { toast("The restriction is removed."); show(); }) },
     ].filter(Boolean), items), emptyState("sessions", "No user is blocked", "Blocked, limited and revoked users and devices appear here."));
     replace(place, part.element);
   }
@@ -41,7 +41,7 @@ export function restrictions(context) {
       span.disabled = action.value === "revoke";
     });
     const made = await formDialog("Block, limit or revoke", "Apply", [field("User or device", target), field("Kind", subject), field("Restriction", action),
-      field("Requests a minute", rate), field("How long", span, "A revocation lasts until no older token is valid."), field("Reason", reason)],
+      field("Requests per minute", rate), field("How long", span, "A revocation lasts until no older token is valid."), field("Reason", reason)],
     () => api.post(base, { target: target.value, subject: subject.value, action: action.value, reason: reason.value.trim() || null,
       requests_per_minute: rate.disabled ? null : Number(rate.value), seconds: span.disabled || !span.value ? null : Number(span.value) }));
     if (made) { show(); toast("In force on all gateways within a second."); }

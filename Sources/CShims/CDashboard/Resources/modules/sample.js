@@ -25,7 +25,7 @@ export function sample(context) {
       card("Request", facts([
         ["User", h("span", { class: "mono", id: "sample-user" }, item.user ?? "–")],
         ["Endpoint", item.endpoint], ["SDK", item.sdk], ["App version", item.app_version],
-        ["Address (truncated)", item.client], ["Enforcement then", item.enforcement && stateBadge(item.enforcement)], ["Request id", item.request_id && h("span", {}, h("span", { class: "mono wrap" }, item.request_id), " ",
+        ["Address (truncated)", item.client], ["Enforcement at that time", item.enforcement && stateBadge(item.enforcement)], ["Request id", item.request_id && h("span", {}, h("span", { class: "mono wrap" }, item.request_id), " ",
           h("a", { href: `#${path("apps", app.id, "events")}?${new URLSearchParams({ request_id: item.request_id })}` }, "Its events"))],
       ]))),
     h("div", { class: "split" },

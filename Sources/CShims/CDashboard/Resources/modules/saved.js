@@ -22,6 +22,6 @@ export function savedViews(title) {
       prefer("views", [...preferences.views.filter((view) => view.name !== text), { name: text, hash: here }]);
       close();
       toast(`Saved as ${text}.`, { tone: "good" });
-    } }, field("Save what is shown now as", name), h("button", { type: "submit", class: "button primary" }, "Save"))];
+    } }, field("Save this view as", name), h("button", { type: "submit", class: "button primary" }, "Save"))];
   });
 }

@@ -28,7 +28,7 @@ export function sessions(context) {
   function search() {
     const asked = user.value.trim();
     remember(base, { user: shareable(asked) });
-    replace(all, asked && operator && button("End all of this user", { onclick: () => endAll(asked) }));
+    replace(all, asked && operator && button("End all sessions of this user", { onclick: () => endAll(asked) }));
     const part = pagedView(context, (cursor, signal) => api.get(base, { user: asked, cursor }, signal), (items) => table("Sessions", [
       operator && picked.column, { title: "User", heading: true, cell: (item) => h("span", { class: "mono wrap" }, item.user) }, { title: "Client", cell: (item) => item.client ?? "–" },
       { title: "Opened", cell: (item) => dateTime(item.created_ms) }, { title: "Last used", cell: (item) => ago(item.last_used_ms) },
@@ -36,7 +36,7 @@ export function sessions(context) {
       { title: "State", cell: (item) => badge(item.reason ? `${item.state}: ${item.reason}` : item.state, tones[item.state]) },
       { title: "", cell: (item) => item.state === "active" && operator && removable("Revoke", `the session of ${item.user}`, { text: "The device can no longer refresh its tokens, and its user must sign in again." },
         () => api.remove(`${base}${path(item.id)}`), () => { toast("The session is revoked."); search(); }) },
-    ].filter(Boolean), items), emptyState("sessions", "No session", asked ? "This user has none." : "Sessions appear when devices get refresh tokens from this gateway."));
+    ].filter(Boolean), items), emptyState("sessions", "No session", asked ? "This user has no sessions. Check the id." : "Sessions appear when devices get refresh tokens from this gateway."));
     replace(place, part.element);
   }
 

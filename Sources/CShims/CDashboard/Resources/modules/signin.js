@@ -75,7 +75,7 @@ export function setUp(root, { token, done }) {
   const [againBox, again] = passwordField("Password again", "new-password");
   const trouble = h("div", {});
   const send = h("button", { type: "submit", class: "button primary large" }, "Create the owner and sign in");
-  gate(root, "Welcome", "Nobody has signed in here yet. Choose a name and a password, and you become the owner.",
+  gate(root, "Welcome", "This gateway has no users yet. Choose a name and a password, and you become the owner.",
     h("form", { onsubmit: async (event) => {
       event.preventDefault();
       if (!isGood(password, again)) return;

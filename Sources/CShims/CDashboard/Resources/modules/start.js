@@ -70,7 +70,7 @@ export function start(context) {
 
   function wait() {
     replace(state, h("section", { class: "card", "aria-label": "The first event" }, h("p", { class: "waiting" }, h("span", { class: "pulse wait", "aria-hidden": "true" }), h("strong", {}, "Waiting for the first event…")),
-      h("p", { class: "muted" }, "Nothing arrives? The answer to the request has the reason. With a wrong write key it is 401, and the request is not counted for this app. ",
+      h("p", { class: "muted" }, "Nothing arrives? The gateway's response to the request states the reason. For a wrong write key it is 401, and the request is not counted for this app. ",
         h("a", { href: "#/docs/guides/troubleshooting" }, "Troubleshooting"))));
   }
 

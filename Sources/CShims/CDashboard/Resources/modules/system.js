@@ -54,7 +54,7 @@ function settings(context) {
   const wanted = context.query.get("setting");
   return view(context, (signal) => api.get("/settings", {}, signal), ({ items }) => found(card("Settings",
     h("p", { class: "muted" }, "Set by flags, COUNTERSIGN_… variables or the configuration file, in this order; secrets are not shown. Changes need a restart. ",
-      "The API behind this page describes itself: ", h("a", { href: "/admin/api/openapi.json" }, "openapi.json"), "."),
+      "The API that this dashboard uses is documented in ", h("a", { href: "/admin/api/openapi.json" }, "openapi.json"), "."),
     table("Settings", [{ title: "Name", heading: true, cell: (item) => h("span", { class: "mono" }, item.name) },
       { title: "Value", cell: (item) => h("span", { class: "mono wrap", title: item.value ?? "" }, settingText(item.name, item.value) ?? "–") },
       { title: "From", cell: (item) => badge(item.origin, item.origin === "default" ? "neutral" : "good") },

@@ -20,7 +20,7 @@ function stateOf(item) {
 }
 
 function behind(item) {
-  if (item.lag_events == null) return "Not begun";
+  if (item.lag_events == null) return "Not started";
   return item.lag_events === 0 ? badge("Up to date", "good") : `${plural(item.lag_events, "event")}, since ${ago(item.oldest_unread_ms ?? NaN)}`;
 }
 

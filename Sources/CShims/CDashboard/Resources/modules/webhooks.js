@@ -45,7 +45,7 @@ export function webhooks(context) {
   function openLinked(items) {
     const item = linked === "alerts" ? { id: "alerts", url: "The alert webhook" } : items.find((each) => each.id === linked);
     if (item) deliveries(item);
-    else if (linked) replace(place, notice("amber", "There is no such webhook.", h("p", {}, "It may have been deleted.")));
+    else if (linked) replace(place, notice("amber", "This webhook does not exist.", h("p", {}, "It may have been deleted.")));
     linked = null;
   }
 
@@ -67,7 +67,7 @@ export function webhooks(context) {
   async function test(id) {
     await attempt(async () => {
       await api.post(`${base}${path(id, "test")}`);
-      toast("The test is on its way: its result is under Deliveries.");
+      toast("The test is being sent. Its result is listed under Deliveries.");
     });
   }
 
@@ -99,7 +99,7 @@ export function webhooks(context) {
 
   async function rotate(item) {
     const hours = h("input", { type: "number", name: "hours", min: 0, max: 168, required: true, value: 24, autofocus: true });
-    const made = await formDialog("Rotate the secret", "Rotate", [field("Hours for which the old secret also signs", hours, "0 ends it at once.")],
+    const made = await formDialog("Rotate the secret", "Rotate", [field("Hours for which the old secret also signs", hours, "With 0, the old secret ends at once.")],
       () => api.post(`${base}${path(item.id, "rotate")}`, { hours: Number(hours.value) }));
     if (!made) return;
     await showOnce("The new secret", "Deliveries carry both signatures until the old one ends.", made.secret);
@@ -114,7 +114,7 @@ export function webhooks(context) {
       { title: "Kind", cell: (row) => stacked(kindName[row.kind] ?? row.kind, h("span", { class: "mono wrap" }, row.message_id)) },
       { title: "Events", class: "number", cell: (row) => stacked(number(row.events), row.first_seq !== null && `${row.first_seq} to ${row.last_seq}`) },
       { title: "Attempt", class: "number", cell: (row) => number(row.attempt) },
-      { title: "Took", class: "number", cell: (row) => (row.duration_ms < 1 ? "< 1 ms" : duration(row.duration_ms)) },
+      { title: "Duration", class: "number", cell: (row) => (row.duration_ms < 1 ? "< 1 ms" : duration(row.duration_ms)) },
       { title: "Result", cell: (row) => badge([row.status, row.error && (errorName[row.error] ?? row.error)].filter((word) => word !== null).join(": "), row.error === null ? "good" : "bad") },
       { title: "", cell: (row) => h("div", { class: "actions end" },
         row.answer !== "" && button("Answer", { kind: "small", onclick: () => dialog("What the receiver answered", () => h("pre", { class: "wrap" }, row.answer)) }),
