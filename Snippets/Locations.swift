@@ -16,7 +16,7 @@ func uploadALocation(server: String, accessToken: String, refreshToken: String) 
     try await client.record(Location(latitude: 46.05, longitude: 14.51, timestamp: Date()))
     print("uploaded \(try await client.sync().count)")
     if await client.authorizationState.kind == .reauthenticationRequired {
-        print("the person has to log in again")
+        print("the user must log in again")
     }
 }
 // snippet.hide

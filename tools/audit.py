@@ -269,7 +269,7 @@ class Tally:
         for position, user, identifier, verdict, token in stored:
             owner, number = identifier.split("/")
             self.found["came again"] += not self.mark(int(number))
-            self.found["came before one that is stored before them"] += position <= self.last
+            self.found["came out of order"] += position <= self.last
             is_own = verdict != "verified" or token == token_of(user) or not (token or "").startswith(token_of(""))
             self.found["do not have the token of their user"] += user != owner or not is_own
             self.last = position
@@ -314,7 +314,7 @@ def account(stored, load, readers=(), lossy=False, dense=False):
         "events were never sent": len(distinct - load.sent),
         "events do not have the token of their user": len(stored) - sum(
             row[3:] == ("verified", token_of(row[1])) for row in stored) if load.users else 0,
-        "positions are not above the one before": sum(one >= other for one, other in zip(positions, positions[1:])),
+        "positions are not greater than the position before": sum(one >= other for one, other in zip(positions, positions[1:])),
         "positions are missing": positions[-1] - positions[0] + 1 - len(positions) if dense and positions else 0,
     })
     for reader in readers:
@@ -350,7 +350,7 @@ def generations(exchanges):
         children.setdefault(token, set()).update([child] if status == 200 else [])
     made = Counter(child for found in children.values() for child in found)
     return failures({
-        "refresh tokens have none after them": sum(not found for found in children.values()),
+        "refresh tokens have no successor": sum(not found for found in children.values()),
         "refresh tokens have 2 children": sum(len(found) > 1 for found in children.values()),
         "refresh tokens have 2 parents": sum(count > 1 for count in made.values()),
         "refresh tokens are their own parent": sum(token in found for token, found in children.items()),
@@ -375,7 +375,7 @@ def read(log, reader, lossy):
         "are not in the log": 0 if lossy else foreign,
         "never came": len(missing),
         "came again": len(reader.seen) - len(first) if isinstance(reader, Follower) else 0,
-        "came before one that is stored before them": sum(
+        "came out of order": sum(
             one[0] > other[0] for order in orders for one, other in zip(order, order[1:])),
         "were confirmed twice": 0 if reader.sought or lossy else sum(count > 1 for count in reader.confirmed.values()),
     }
@@ -384,7 +384,7 @@ def read(log, reader, lossy):
         again = reader.seen[began:]
         wanted = sorted(event for event in log if event[0] > position)
         again = again[again.index(wanted[0]):] if wanted and wanted[0] in again else []
-        found["did not come again after the seek"] = len(set(wanted) - set(again))
+        found["were not read again after the seek"] = len(set(wanted) - set(again))
     return [f"{reader.name}: {count} of {len(log)} events {what}" for what, count in found.items() if count]
 
 
@@ -426,22 +426,22 @@ def main(_):
         "events were never sent": audited([*HISTORY, (10, "user-1", "m-10", "verified", token_of("user-1"))]),
         "1 events do not have the token of their user": audited(changed(3, token_id=token_of("user-1"))),
         "not have the token of their user": audited(changed(3, verdict="warned")),
-        "not above the one before": audited(HISTORY[1::-1] + HISTORY[2:]),
+        "not greater than the position before": audited(HISTORY[1::-1] + HISTORY[2:]),
         "positions are missing": audited(changed(9, seq=10)),
         "never came": audited(HISTORY, HISTORY[:-1]),
         "came again": audited(HISTORY, [*HISTORY, HISTORY[-1]]),
-        "came before": audited(HISTORY, [*HISTORY[:-2], HISTORY[-1], HISTORY[-2]]),
+        "came out of order": audited(HISTORY, [*HISTORY[:-2], HISTORY[-1], HISTORY[-2]]),
         "not in the log": audited(HISTORY, changed(3, verdict="warned")),
         "app_usage counts 10 of 9": counted(9, 10),
         "key_use counts 7": counted(9, 9, known, 4, 7),
         "key_use counts 3": counted(9, 9, known, 4, 3),
         "2 children": generations([("a", 200, "b"), ("a", 200, "c")]),
         "2 parents": generations([("a", 200, "c"), ("b", 200, "c")]),
-        "none after them": generations([("a", 503, None)]),
+        "no successor": generations([("a", 503, None)]),
         "their own parent": generations([("a", 200, "a")]),
         "accepted after the deletion": revoked([("a", 6, 7, 200)], gone),
         "tally: 1 came again": tallied((1, "a", "a/0", "warned", None), (2, "a", "a/0", "warned", None)),
-        "tally: 1 came before": tallied((2, "a", "a/0", "warned", None), (1, "a", "a/1", "warned", None), count=2),
+        "tally: 1 came out of order": tallied((2, "a", "a/0", "warned", None), (1, "a", "a/1", "warned", None), count=2),
         "tally: 1 do not have the token": tallied((1, "a", "a/0", "verified", token_of("b"))),
         "tally: 2 do not have the token": tallied((1, "a", "b/0", "warned", None), (2, "a", "b/1", "warned", None), count=2),
         "tally: 1 events never came": tallied((1, "a", "a/0", "warned", None), count=2),

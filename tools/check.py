@@ -117,7 +117,7 @@ def main(arguments):
     parser.add_argument("names", nargs="*", metavar="NAME")
     names = parser.parse_args(arguments).names
     if unknown := set(names) - set(CHECKS) - {"all"}:
-        parser.error(f"there is no check {unknown.pop()}; there are: {', '.join(CHECKS)}, all")
+        parser.error(f"unknown check {unknown.pop()}; the checks are: {', '.join(CHECKS)}, all")
     runner = Runner()
     if names:
         runner.run([name for name in CHECKS if name != "storage"] if "all" in names else names)

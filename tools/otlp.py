@@ -89,7 +89,7 @@ class Collector:
         except (KeyError, ValueError, json_format.ParseError) as error:
             self.kept.put((path, error, body))
             return 400
-        return 200, {}, b'{"partialSuccess":{"errorMessage":"a word from the collector"}}'
+        return 200, {}, b'{"partialSuccess":{"errorMessage":"a message of the collector"}}'
 
 
 def attributes(item):
@@ -187,7 +187,7 @@ def exported(gateway):
     sent, said = b"".join(raw for *_, raw in kept).decode(), gateway.log.read_text()
     check("the list of exported secrets", [secret for secret in (good, expired, key, "user-1", "m-one", SECRET, "no/such/path") if secret in sent], [])
     check("whether the log has the collector's secret", SECRET in said, False)
-    check("the list of messages missing in the log", [word for word in ("telemetry not exported", "telemetry accepted again", "a word from the collector")
+    check("the list of messages missing in the log", [word for word in ("telemetry not exported", "telemetry accepted again", "a message of the collector")
                                        if word not in said], [])
     print(f"otlp: OpenTelemetry parses {len(traces)} spans and {len(metrics)} metrics; the gateway stopped within {took:.1f} s")
 

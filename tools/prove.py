@@ -265,13 +265,13 @@ def main(arguments):
     parser = argparse.ArgumentParser(prog="make prove", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter,
                                      epilog=f"Rows, with their groups, rounds and controls:\n{listed}")
     parser.add_argument("names", nargs="*", metavar="NAME", help="rows or groups (default: all)")
-    parser.add_argument("--minutes", type=float, default=10, help="starts no run after so many minutes; 0 prints the table")
-    parser.add_argument("--rounds", type=int, help="at most so many rounds a row")
+    parser.add_argument("--minutes", type=float, default=10, help="starts no run after this many minutes; 0 prints the table")
+    parser.add_argument("--rounds", type=int, help="at most this many rounds for each row")
     parser.add_argument("--seed", type=int, help="repeats one run of one row, and does not count it")
     options = parser.parse_args(arguments)
     names = [name for name, row in ROWS.items() if not options.names or {name, row.group} & set(options.names)]
     if unknown := set(options.names) - set(ROWS) - {row.group for row in ROWS.values()}:
-        parser.error(f"there is no row {unknown.pop()}")
+        parser.error(f"unknown row or group: {unknown.pop()}; python3 -m tools prove --help lists them")
     if options.seed is None and git("status", "--porcelain", "--", *TESTED).stdout:
         print("prove: commit your changes first, because results belong to a commit", file=sys.stderr)
         return 2

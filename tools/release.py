@@ -72,7 +72,7 @@ def package_of(name):
             if found.returncode == 0:
                 package = found.stdout.split(":")[0]
                 return package, output("dpkg-query", "-W", "-f", "${Version}", package)
-    raise SystemExit(f"no package has {name}")
+    raise SystemExit(f"no Debian package contains {name}")
 
 
 def packages(*binaries):

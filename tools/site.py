@@ -52,7 +52,7 @@ def pages():
     decisions = [page for page in there if page.startswith("adr/")]
     missing = set(there) - set(decisions) - set(listed)
     if missing:
-        sys.exit(f"site: in no section of tools/site.py: {', '.join(sorted(missing))}")
+        sys.exit(f"site: add these pages to a section in tools/site.py: {', '.join(sorted(missing))}")
     return USERS, CONTRIBUTORS + [("Decisions", decisions)]
 
 

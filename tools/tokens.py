@@ -144,7 +144,7 @@ def compare(program, algorithm, folder, key, count, rng):
                          "config": {"algorithms": [algorithm]}}) for number, token in enumerate(tokens)]
     answers = run(program, "token", "verify", "--batch", "-", stdin="\n".join(lines)).splitlines()
     ours = [json.loads(line)["verdict"] == "accept" for line in answers]
-    assert len(ours) == len(tokens), "a line has no answer"
+    assert len(ours) == len(tokens), "the program printed no result for a token"
     theirs = [openssl_accepts(key, algorithm, token) for token in tokens]
     assert ours[0] and theirs[0], "the unchanged token is rejected"
     print(f"tokens: {algorithm}: {len(tokens)} tokens, {sum(ours)} accepted, {sum(theirs)} with a signature that OpenSSL accepts", flush=True)

@@ -266,7 +266,7 @@ def under_load(what, services, package, signer, stored):
     problems = account(log, load, readers)
     check(f"{what}: {len(load.acknowledged)} acknowledged events are stored once, and two readers saw each", not problems, problems)
     check(f"{what}: upgraded in {' and '.join(f'{one:.1f} s' for one in seconds)}; longest gap between acknowledgements {load.gap:.1f} s, "
-          f"{told[200]} requests stored, {told[503]} met 503, {told[None]} no connection", not told.keys() - {200, 503, None}, told)
+          f"{told[200]} requests stored, {told[503]} answered 503, {told[None]} without a connection", not told.keys() - {200, 503, None}, told)
     if len(services) > 1:
         check(f"{what}: a client that tries both gateways never waits for a restart", load.gap < min(seconds), load.gap)
     found, numbers = [], [row[0] for row in log]

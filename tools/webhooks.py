@@ -128,7 +128,7 @@ def in_order(receiver, stored):
         if delivery[1] == 204:
             reached = max(reached, found[-1])
         batches.setdefault(delivery[0], set()).add(tuple(found))
-    check("one id is one batch, however often it is tried", all(len(tried) == 1 for tried in batches.values()))
+    check("all attempts with one id have the same batch", all(len(tried) == 1 for tried in batches.values()))
     return sum(len(numbers(one)) for one in receiver.all if one[1] == 204) - len(stored)
 
 

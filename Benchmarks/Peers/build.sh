@@ -12,7 +12,7 @@ python="${PYTHON:-python3}"
 # try NAME PROGRAM FUNCTION: FUNCTION builds the peer, which needs PROGRAM, and sets $command.
 try() {
     if ! command -v "$2" >/dev/null 2>&1; then
-        echo "$1 skipped: there is no $2"
+        echo "$1 skipped: $2 is not installed"
     elif command="" && "$3" >"$out/$1.log" 2>&1; then
         echo "$1 $command"
     else

@@ -192,7 +192,7 @@ def read_events(endpoint, app, token, after=None, *, limit=100, wait=WAIT, parse
     """
     unknown = set(filters) - {"verdict", "type", "name", "user"}
     if unknown:
-        raise TypeError(f"no such filter: {', '.join(sorted(unknown))}")
+        raise TypeError(f"unknown filter: {', '.join(sorted(unknown))}")
     gateway = _Gateway(endpoint, app, token, parse_float)
     try:
         while True:

@@ -50,7 +50,7 @@ def main(arguments):
     chosen = [name for given in options.names or ["gateway"] for name in expanded(given)]
     unknown = [name for name in chosen if name not in SCENARIOS]
     if unknown or not os.access(options.countersign, os.X_OK):
-        print(f"torture: there is no {unknown[0] if unknown else options.countersign}", file=sys.stderr)
+        print(f"torture: unknown scenario {unknown[0]}" if unknown else f"torture: {options.countersign} is not a program; build it or set --countersign", file=sys.stderr)
         return 2
     good = True
     for name in chosen:

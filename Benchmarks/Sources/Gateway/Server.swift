@@ -40,7 +40,7 @@ final class Server {
             guard
                 let library = try Command.output("sh", ["-c", "ls /usr/lib/*/faketime/libfaketimeMT.so.1"])
                     .split(separator: "\n").first
-            else { throw Command.Failure(description: "there is no libfaketime") }
+            else { throw Command.Failure(description: "libfaketime is not installed") }
             process = try Command.start(
                 "env",
                 [

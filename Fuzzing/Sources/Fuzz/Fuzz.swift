@@ -100,7 +100,7 @@ private func fuzzSigned(_ bytes: UnsafeBufferPointer<UInt8>) {
     else { return }
     let first = Fixture.verifier.verify(token, userID: "user-1", at: Fixture.now)
     let again = Fixture.verifier.verify(token, userID: "user-1", at: Fixture.now)
-    precondition(first.faults.map(\.code) == again.faults.map(\.code), "the cache changes the faults")
+    precondition(first.faults.map(\.code) == again.faults.map(\.code), "the cache changes the result")
     guard let claims = first.claims else { return }
     precondition(claims.subject == "user-1" && claims.expiresAt + 30 > Fixture.now, "accepted")
 }

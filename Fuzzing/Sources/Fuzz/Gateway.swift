@@ -240,7 +240,7 @@ private func check(_ connection: SQLiteConnection) throws {
     }
     try expect(
         "SELECT count(*) FROM (SELECT 1 FROM customer_identifier WHERE name = 'registered' "
-            + "GROUP BY customer_id HAVING count(*) > 1)", 0, "two hard ids")
+            + "GROUP BY customer_id HAVING count(*) > 1)", 0, "a customer with two hard ids")
     try expect(
         "SELECT count(*) FROM customer_identifier WHERE customer_id NOT IN (SELECT id FROM customer)", 0,
         "an id without a customer")

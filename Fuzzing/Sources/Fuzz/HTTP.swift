@@ -141,7 +141,7 @@ private func checkAnswers(_ output: ArraySlice<UInt8>) {
     var rest = output
     var isClosed = false
     while !rest.isEmpty {
-        precondition(!isClosed, "an answer after the last one")
+        precondition(!isClosed, "a response after Connection: close")
         precondition(rest.starts(with: "HTTP/1.1 ".utf8))
         guard let end = rest.firstRange(of: Array("\r\n\r\n".utf8)) else { return }
         let head = String(decoding: rest[..<end.lowerBound], as: UTF8.self)

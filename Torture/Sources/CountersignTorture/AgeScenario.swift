@@ -175,7 +175,7 @@ struct Tracker {
             // With a pace, the next call does not wait for the end of a slow call.
             try await repeatCall(isConcurrent: pace != .loop, call)
         case .write, .fsync:
-            guard let size = Int(user) else { throw TortureError("no number of bytes") }
+            guard let size = Int(user) else { throw TortureError("not a number of bytes") }
             let bytes = [UInt8](repeating: 120, count: size)
             let file = open(
                 directory.appendingPathComponent("plain").path, O_WRONLY | O_CREAT | O_APPEND, 0o600)

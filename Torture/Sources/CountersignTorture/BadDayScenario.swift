@@ -56,7 +56,7 @@ enum BadDayScenario {
         let rejected = lines.count { $0.hasPrefix("refused") }
         return try workshop.account(
             "B1",
-            "\(rounds) bad days, \(kills) kills, \(rejected) refused to record, \(hidden) waits unseen or unbounded, "
+            "\(rounds) bad days, \(kills) kills, \(rejected) rejected calls, \(hidden) waits hidden or unbounded, "
                 + (disk == nil
                     ? "no full disk (a small one needs root)"
                     : String(format: "at most %.0f ms from a free disk to an event", longest * 1_000)),

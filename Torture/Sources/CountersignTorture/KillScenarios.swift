@@ -68,7 +68,7 @@ enum KillScenarios {
         try workshop.drain()
         let rejected = try Journal.lines(workshop.journal).count { $0.hasPrefix("refused") }
         return try workshop.account(
-            "D14", "\(rounds) rounds of 4 processes, \(failed) failed, \(rejected) refused to record",
+            "D14", "\(rounds) rounds of 4 processes, \(failed) failed, \(rejected) rejected calls",
             isGood: failed == 0 && rejected == 0)
     }
 }

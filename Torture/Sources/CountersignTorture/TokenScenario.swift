@@ -101,7 +101,7 @@ enum TokenScenario {
         print(
             "A3: \(isGood ? "ok" : "FAILED"): \(devices) devices, \(kills) kills, \(stored.count) accepted, "
                 + "\(lost) lost, \(twice) twice, \(refreshes) refreshes for \(tokens) lifetimes and \(losses) lost answers, "
-                + "\(rejections) refused, \(logins) logins needed")
+                + "\(rejections) rejected requests, \(logins) logins needed")
         return isGood
     }
 }

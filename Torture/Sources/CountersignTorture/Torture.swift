@@ -24,7 +24,7 @@ struct Torture {
                 let chosen = Scenario.all.filter {
                     arguments.isEmpty || arguments[0] == $0.name || arguments[0] == "all"
                 }
-                guard !chosen.isEmpty else { throw TortureError("no such scenario: \(arguments[0])") }
+                guard !chosen.isEmpty else { throw TortureError("unknown scenario: \(arguments[0])") }
                 var isGood = true
                 for scenario in chosen {
                     let rounds = arguments.count > 1 ? Int(arguments[1]) ?? scenario.rounds : scenario.rounds
