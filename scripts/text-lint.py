@@ -62,7 +62,7 @@ EXCEPTIONS = {
     "GatewayHTTP/Messages/MultipartForm.swift": "searches arrays of bytes",
     "GatewayModel/GatewayError.swift": CODES,
     "GatewayModel/Configuration/LogLevel.swift": "settings at the start",
-    "GatewayModel/Tokens/Session.swift": "a column that only the gateway writes",
+    "GatewayModel/Tokens/TokenFamily.swift": "a column that only the gateway writes",
     "GatewayObservability/Metrics/Metrics.swift": "ids of apps and paths of endpoints, in order",
     "GatewayStorage/Files/FileProblem.swift": "errors of the file system",
     "GatewayStorage/Webhooks/DeliveryStore.swift": "searches arrays of bytes",
