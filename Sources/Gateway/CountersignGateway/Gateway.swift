@@ -123,7 +123,7 @@ public final class Gateway: Sendable {
             backupFolder: folder.backups?.folder,
             gateways: gateways, sendsAlerts: { [membership] in membership.has(.enforcementAlerts) },
             registry: registry,
-            refresh: refresh, sessions: tokens.health, store: stores.events, consumers: stores.consumers,
+            refresh: refresh, tokenHealth: tokens.health, store: stores.events, consumers: stores.consumers,
             deliveries: stores.deliveries, outbound: outbound, analytics: stores.analytics,
             recorder: observability.recorder, verifier: sampleVerifier, log: observability.log, now: now,
             sharedTime: membership.sharedTime)
@@ -146,7 +146,7 @@ public final class Gateway: Sendable {
         deletedApps = DeletedApps(
             directory: background, registry: registry,
             data: [stores.events, stores.analytics, tokens.store, stores.deliveries, memory],
-            sessions: tokens.store,
+            families: tokens.store,
             freed: { [live = observability.recorder.live] in live.forget([$0]) },
             hasDuty: { [membership] in membership.has(.deletedApps) }, log: observability.log,
             now: membership.sharedTime)

@@ -95,7 +95,8 @@ package struct StorageConformance: Sendable, CustomStringConvertible {
             StorageConformance(
                 description: "a refresh token is exchanged once", body: refreshTokensAreExchangedOnce),
             StorageConformance(
-                description: "ended sessions and used assertions stay ended", body: endedSessionsStayEnded),
+                description: "ended token families and used assertions stay ended",
+                body: endedFamiliesStayEnded),
             StorageConformance(
                 description: "a backup made during use can be restored", restoring: backupsAreRestored),
         ] + ofConsumers
@@ -230,12 +231,12 @@ extension StorageConformance {
     }
 }
 
-// MARK: Sessions
+// MARK: Token families
 
 extension StorageConformance {
     private static let tick: Int64 = 1_000
 
-    private static func open(_ store: TokenFamilyStore) throws -> (Session, RefreshToken) {
+    private static func open(_ store: TokenFamilyStore) throws -> (TokenFamily, RefreshToken) {
         try store.perform { table in
             try table.open(.init(appID: "shop", subject: "ada", rules: TokenRules()), at: 0)
         }
@@ -256,32 +257,32 @@ extension StorageConformance {
         try expect(try storage.openSecrets().refreshKey() == key, "the key of refresh tokens stays the same")
         let store = try storage.openTokenFamilies(refreshKey: key)
         defer { store.close() }
-        let (session, first) = try open(store)
+        let (family, first) = try open(store)
         let second = try unwrap(try exchange(first, store, at: tick), "a new token is exchanged")
         try expect(
             try exchange(first, store, at: 2 * tick)?.text == second.text,
             "an immediate retry returns the same token")
         let third = try unwrap(try exchange(second, store, at: 3 * tick), "the returned token is exchanged")
         try expect(try exchange(first, store, at: 4 * tick) == nil, "an older token is rejected")
-        try expect(try exchange(third, store, at: 5 * tick) == nil, "reuse of a token ends the session")
-        let ended = try store.perform { try $0.session(id: session.id) }
-        try expect(ended?.revocation == .reuse, "the session has the reason of its end")
+        try expect(try exchange(third, store, at: 5 * tick) == nil, "reuse of a token ends the token family")
+        let ended = try store.perform { try $0.family(id: family.id) }
+        try expect(ended?.revocation == .reuse, "the token family has the reason of its end")
     }
 
-    private static func endedSessionsStayEnded(_ storage: any Storage) throws {
+    private static func endedFamiliesStayEnded(_ storage: any Storage) throws {
         let key = try storage.openSecrets().refreshKey()
         let store = try storage.openTokenFamilies(refreshKey: key)
-        let (session, token) = try open(store)
+        let (family, token) = try open(store)
         let assertion = SpentAssertion(clientID: "c", id: "a", expiresMilliseconds: 10 * tick)
         try expect(try store.perform { try $0.spend(assertion) }, "a new assertion is accepted")
-        _ = try store.perform { try $0.end(id: session.id, .operator, at: tick) }
+        _ = try store.perform { try $0.end(id: family.id, .operator, at: tick) }
         store.close()
         let again = try storage.openTokenFamilies(refreshKey: key)
         defer { again.close() }
-        try expect(try exchange(token, again, at: 2 * tick) == nil, "an ended session gives no token")
+        try expect(try exchange(token, again, at: 2 * tick) == nil, "an ended token family gives no token")
         try expect(try !again.perform { try $0.spend(assertion) }, "a used assertion is rejected")
         let ids = try again.perform { try $0.revokedIDs(after: 0, at: tick) }
-        try expect(ids == [session.id], "revoked sessions are listed")
+        try expect(ids == [family.id], "revoked token families are listed")
     }
 }
 
@@ -295,13 +296,13 @@ extension StorageConformance {
         let control = try storage.openControl(as: Operator(name: "ada", role: "owner"))
         _ = try control.createApp(id: "shop")
         let key = try storage.openSecrets().refreshKey()
-        let sessions = try storage.openTokenFamilies(refreshKey: key)
+        let families = try storage.openTokenFamilies(refreshKey: key)
         let store = try storage.openEvents(EventStoreOptions(pendingBytes: 1 << 20))
         defer {
             store.close()
-            sessions.close()
+            families.close()
         }
-        let (_, token) = try open(sessions)
+        let (_, token) = try open(families)
         _ = try append(
             [event("m", user: "ada"), event("n", user: "bob")], customers: [change(["registered": "ada"])],
             to: store)
@@ -320,9 +321,9 @@ extension StorageConformance {
         try expect(try restored.people.find(ada, in: "shop") != nil, "customers are restored")
         let restoredKey = try restored.openSecrets().refreshKey()
         try expect(restoredKey == key, "the keys of the token service are restored")
-        let restoredSessions = try restored.openTokenFamilies(refreshKey: restoredKey)
-        defer { restoredSessions.close() }
-        try expect(try exchange(token, restoredSessions, at: tick) != nil, "sessions are restored")
+        let restoredFamilies = try restored.openTokenFamilies(refreshKey: restoredKey)
+        defer { restoredFamilies.close() }
+        try expect(try exchange(token, restoredFamilies, at: tick) != nil, "token families are restored")
         let restoredStore = try restored.openEvents(EventStoreOptions(pendingBytes: 1 << 20))
         defer { restoredStore.close() }
         let again = try append(

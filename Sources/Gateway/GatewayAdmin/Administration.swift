@@ -22,7 +22,7 @@ package final class Administration: Sendable {
         configuration: GatewayConfiguration, storage: any Storage, backupFolder: String?,
         gateways: @escaping @Sendable () -> Int, sendsAlerts: @escaping @Sendable () -> Bool,
         registry: AppRegistry, refresh: @escaping @Sendable () throws(GatewayError) -> Void,
-        sessions: RefreshHealth,
+        tokenHealth: RefreshHealth,
         store: any EventStore, consumers: any EventConsumers, deliveries: DeliveryStore,
         outbound: OutboundPool, analytics: AnalyticsStore, recorder: AnalyticsRecorder,
         verifier: SampleVerifier, log: GatewayLog, now: @escaping @Sendable () -> Date,
@@ -77,7 +77,7 @@ package final class Administration: Sendable {
                 diskFloorBytes: configuration.diskFloorBytes,
                 cluster: storage.cluster,
                 startedMilliseconds: Milliseconds(now()).count, recorder: recorder,
-                registry: registry, sessions: sessions, settings: configuration.settings
+                registry: registry, tokenHealth: tokenHealth, settings: configuration.settings
             ).all.map { $0.on(.data) }
             + LiveRoutes(live: recorder.live).all
         api = AdminAPI(
@@ -124,7 +124,7 @@ package final class Administration: Sendable {
         passwordCost: Scrypt.Cost, flush: @escaping @Sendable () -> Void,
         flushForReport: @escaping @Sendable () -> Void, now: @escaping @Sendable () -> Date
     ) throws(GatewayError) -> [AdminRoute] {
-        let sessions = try SessionDirectory(
+        let families = try TokenFamilyDirectory(
             storage: storage, apps: directory, clock: { Milliseconds(now()).count })
         let activity = BoundedWait(queue: DispatchQueue(label: "admin activity"), milliseconds: 1_500)
         let settings: [AdminRoute] =
@@ -144,11 +144,11 @@ package final class Administration: Sendable {
             + SecondFactorRoutes.others
             + BackupRoutes(storage: storage, place: backupFolder, diskFloorBytes: diskFloorBytes).all
             + ClusterRoutes(cluster: storage.cluster).all + ErrorCodeRoutes().all
-        let ofSessions: [AdminRoute] =
-            TokenServiceRoutes(sessions: sessions).all + RestrictionRoutes(sessions: sessions).all
+        let ofFamilies: [AdminRoute] =
+            TokenServiceRoutes(families: families).all + RestrictionRoutes(families: families).all
         let data: [AdminRoute] =
             CustomerRoutes(
-                log: storage.log, records: storage.people, sessions: sessions, deliveries: deliveries,
+                log: storage.log, records: storage.people, families: families, deliveries: deliveries,
                 flush: flush
             ).all + EventRoutes(log: storage.log).all
             + ConsumerRoutes(log: storage.log, consumers: consumers).all
@@ -157,7 +157,7 @@ package final class Administration: Sendable {
             + FileRoutes(log: storage.log, consumers: consumers).all
             + AnalyticsRoutes(analytics: storage.analytics, flush: flushForReport).all
             + SampleRoutes(analytics: storage.analytics, flush: flushForReport, verifier: verifier).all
-        return settings + ofSessions.map { $0.on(.sessions) } + data.map { $0.on(.data) }
+        return settings + ofFamilies.map { $0.on(.tokens) } + data.map { $0.on(.data) }
     }
 
     package var endpoints: [Endpoint] {

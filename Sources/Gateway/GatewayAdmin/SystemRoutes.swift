@@ -14,7 +14,7 @@ struct SystemRoutes: Sendable {
     let startedMilliseconds: Int64
     let recorder: AnalyticsRecorder
     let registry: AppRegistry
-    let sessions: RefreshHealth
+    let tokenHealth: RefreshHealth
 
     let settings: [GatewaySetting]
 
@@ -68,7 +68,7 @@ struct SystemRoutes: Sendable {
         var checks = [
             Check(name: "storage", isOK: problem == nil, detail: problem?.summary ?? "written just now"),
             Check(name: "apps", isOK: registry.problem == nil, detail: registry.problem ?? "read"),
-            Check(name: "sessions", isOK: sessions.problem == nil, detail: sessions.problem ?? "read"),
+            Check(name: "sessions", isOK: tokenHealth.problem == nil, detail: tokenHealth.problem ?? "read"),
         ]
         if let free = load.freeBytes {
             let detail = "\(free >> 20) MiB free, the floor is \(diskFloorBytes >> 20) MiB"
@@ -103,7 +103,7 @@ struct SystemRoutes: Sendable {
             "started_ms": .integer(startedMilliseconds),
             "now_ms": .integer(call.nowMilliseconds),
             "ready": [
-                "ok": .bool(problem == nil && isRoomy && !registry.health.isStale && !sessions.isStale),
+                "ok": .bool(problem == nil && isRoomy && !registry.health.isStale && !tokenHealth.isStale),
                 "checks": .array(checks.map(Self.check.json)),
             ],
             "storage": [

@@ -97,7 +97,7 @@ package struct PostgreSQLStorage: Storage {
             try connection.first("SELECT \(ClusterTables.now)") { $0.int64(0) } ?? 0
         }
         return TokenFamilyStore(
-            database(.sessions), refreshKey: refreshKey, databaseTime: takesGivenTime ? nil : time)
+            database(.tokenFamilies), refreshKey: refreshKey, databaseTime: takesGivenTime ? nil : time)
     }
 
     package func openEvents(_ options: EventStoreOptions) throws(GatewayError) -> any EventStore {
@@ -131,7 +131,7 @@ package struct PostgreSQLStorage: Storage {
     }
 
     package func openEarlierStreams() throws(GatewayError) -> EarlierStreams {
-        EarlierStreams(database(.sinks))
+        EarlierStreams(database(.streams))
     }
 
     package var cluster: (any Cluster)? { gateways }

@@ -198,12 +198,12 @@ struct AdminAccessTests {
         let bench = try AdminBench()
         let headers = try bench.token("admin")
         _ = try bench.apps.createApp(id: "other")
-        let session = try SessionDirectory(bench.place).open(for: "user-1", of: "shop").session.id
+        let family = try TokenFamilyDirectory(bench.place).open(for: "user-1", of: "shop").family.id
         let key = try bench.apps.addKey(SharedKeys.stranger().publicKey.pem, to: "shop").id
         let webhook = try bench.ask(
             "POST", "apps/shop/webhooks", #"{"url":"https://shop.example/"}"#, headers)
         let paths = [
-            "sessions/\(session)", "keys/\(key)",
+            "sessions/\(family)", "keys/\(key)",
             "write-keys/\(try bench.apps.createWriteKey(for: "shop", description: "").entry.id)",
             "clients/\(try bench.apps.clients.create(of: "shop", name: "warehouse").client.id)",
             "webhooks/\(try #require(webhook.json["id"] as? String))",

@@ -125,7 +125,7 @@ struct AdminChangeTests {
         "apps", "users", "tokens", "write-keys", "clients", "sessions", "items", "inbox", "audit",
     ])
     func pagesListEveryEntryOnceWhileEntriesAreAdded(list: String) throws {
-        let sessions = try SessionDirectory(bench.place)
+        let families = try TokenFamilyDirectory(bench.place)
         var all: Set<String> = []
         func add(_ name: String) throws {
             switch list {
@@ -137,7 +137,7 @@ struct AdminChangeTests {
             case "write-keys":
                 all.insert(try bench.apps.createWriteKey(for: "shop", description: "").entry.id)
             case "clients": all.insert(try bench.apps.clients.create(of: "shop", name: name).client.id)
-            case "sessions": all.insert(try sessions.open(for: name, of: "shop").session.id)
+            case "sessions": all.insert(try families.open(for: name, of: "shop").family.id)
             case "items":
                 all.insert(
                     try bench.apps.projects.put(.consentCategory, json: #"{"id":"\#(name)"}"#, in: "shop"))

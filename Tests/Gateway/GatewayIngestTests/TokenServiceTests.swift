@@ -47,7 +47,7 @@ struct TokenServiceTests {
             try service.store.perform { _ in }
             try service.refresh()
         }
-        let left = try service.store.perform { try $0.sessions(of: "shop", subject: nil, limit: 10_000) }
+        let left = try service.store.perform { try $0.families(of: "shop", subject: nil, limit: 10_000) }
         #expect(left.isEmpty)
     }
 

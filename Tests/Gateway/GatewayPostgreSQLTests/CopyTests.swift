@@ -35,9 +35,9 @@ extension PostgreSQLTests {
             _ = try control.createWriteKey(for: "shop", description: "a\0b")
             let secrets = try storage.openSecrets()
             let signer = try secrets.signer(at: 1_000).id
-            let sessions = try storage.openTokenFamilies(refreshKey: secrets.refreshKey())
-            defer { sessions.close() }
-            let (_, token) = try sessions.perform { table in
+            let families = try storage.openTokenFamilies(refreshKey: secrets.refreshKey())
+            defer { families.close() }
+            let (_, token) = try families.perform { table in
                 try table.open(
                     .init(appID: "shop", subject: "ada", clientID: nil, rules: TokenRules()), at: 0)
             }
@@ -295,10 +295,10 @@ extension PostgreSQLTests {
             #expect(entries >= 3 && brokenAt == nil)
             let secrets = try storage.openSecrets()
             #expect(try secrets.signer(at: 2_000).id == state.signer)
-            let sessions = try storage.openTokenFamilies(refreshKey: secrets.refreshKey())
-            defer { sessions.close() }
+            let families = try storage.openTokenFamilies(refreshKey: secrets.refreshKey())
+            defer { families.close() }
             let shown = state.token
-            let child = try sessions.perform { table -> RefreshToken? in
+            let child = try families.perform { table -> RefreshToken? in
                 let presentation = TokenFamilyTable.Presentation(
                     now: Int64(times) * 1_000, rules: { _ in TokenRules() })
                 guard case .granted(_, let child) = try table.exchange(shown, presentation) else {
@@ -307,7 +307,7 @@ extension PostgreSQLTests {
                 return child
             }
             state.token = try #require(child)
-            _ = try sessions.perform { table in
+            _ = try families.perform { table in
                 try table.open(
                     .init(appID: "shop", subject: "bob", clientID: nil, rules: TokenRules()), at: 0)
             }

@@ -58,8 +58,8 @@ extension PostgreSQLTests {
                     #expect(given.count == 16)
                     #expect(Set(given.map(\.text)).count == 1)
                     token = try #require(given.first)
-                    let session = try stores[0].perform { try $0.session(id: shown.sessionID) }
-                    #expect(session?.generation == round)
+                    let family = try stores[0].perform { try $0.family(id: shown.familyID) }
+                    #expect(family?.generation == round)
                 }
             }
         }

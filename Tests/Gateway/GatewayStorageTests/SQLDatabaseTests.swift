@@ -56,18 +56,18 @@ struct SQLDatabaseTests {
 
     private let opening = TokenFamilyTable.Opening(appID: "shop", subject: "user-1", rules: TokenRules())
 
-    private func sessions(_ database: Contended) throws -> Int? {
+    private func families(_ database: Contended) throws -> Int? {
         try database.read { try $0.first("SELECT count(*) FROM session") { $0.int(0) } }
     }
 
     @Test func aBatchWithASerializationConflictRunsAgain() throws {
         let database = try Contended(Array(repeating: InjectedError(isRetryable: true), count: 4))
         let store = TokenFamilyStore(database, refreshKey: Array(repeating: 7, count: 32))
-        let (session, token) = try store.perform { [opening] in try $0.open(opening, at: 0) }
+        let (family, token) = try store.perform { [opening] in try $0.open(opening, at: 0) }
         #expect(database.runs == 5 && database.areAlone.allSatisfy { !$0 })
-        #expect(try sessions(database) == 1)
+        #expect(try families(database) == 1)
         // The result comes from the committed run.
-        #expect(try store.perform { try $0.session(id: session.id) }?.id == token.sessionID)
+        #expect(try store.perform { try $0.family(id: family.id) }?.id == token.familyID)
     }
 
     @Test func aConflictingBatchFailsAfterFiveAttempts() throws {
@@ -88,6 +88,6 @@ struct SQLDatabaseTests {
         store.close()
         #expect(reason.withLock { $0 } == .full)
         #expect(database.runs == 1)
-        #expect(try sessions(database) == 0)
+        #expect(try families(database) == 0)
     }
 }

@@ -101,7 +101,7 @@ struct TokenFamilyTableTests {
             })
     }
 
-    /// More sessions than one transaction deletes.
+    /// More token families than one transaction deletes.
     @Test func expiredSessionsAreDeletedInBoundedBatchesUntilNoneIsLeft() throws {
         let store = try store()
         let expired = TokenFamilyTable.prunedRows * 2 + 1
@@ -120,10 +120,10 @@ struct TokenFamilyTableTests {
         while !isDone {
             isDone = try store.perform { try $0.prune(at: now, by: clock) }
             left.append(
-                try store.perform { try $0.sessions(of: "shop", subject: nil, limit: 10_000).count })
+                try store.perform { try $0.families(of: "shop", subject: nil, limit: 10_000).count })
         }
         #expect(left == [expired + 1 - 500, expired + 1 - 1_000, 1])
-        #expect(try store.perform { try $0.session(id: kept.sessionID) } != nil)
+        #expect(try store.perform { try $0.family(id: kept.familyID) } != nil)
     }
 
     /// Without an index, each deletion of expired rows would read every unexpired row of the table.
@@ -247,7 +247,7 @@ struct TokenFamilyTableTests {
                 continue
             }
         }
-        guard case .revoked(token.sessionID) = try revoke(publicClient: "shop") else {
+        guard case .revoked(token.familyID) = try revoke(publicClient: "shop") else {
             Issue.record("its own client cannot end it")
             return
         }
@@ -259,10 +259,10 @@ struct TokenFamilyTableTests {
         let second = try granted(exchange(first, store, at: 10))
         #expect(isReused(try exchange(first, store, at: 70)))
         #expect(rejection(try exchange(second, store, at: 70)) == .revoked)
-        let session = try store.perform {
-            try $0.session(id: first.sessionID)
+        let family = try store.perform {
+            try $0.family(id: first.familyID)
         }
-        #expect(session?.revocation == .reuse)
+        #expect(family?.revocation == .reuse)
     }
 
     @Test func settingTheClockBackDoesNotExtendTheReuseWindow() throws {
@@ -287,8 +287,8 @@ struct TokenFamilyTableTests {
             rounds += 1
         }
         #expect(rounds == 0)
-        let id = owner.sessionID
-        #expect(try store.perform { try $0.session(id: id) }?.revocation == .reuse)
+        let id = owner.familyID
+        #expect(try store.perform { try $0.family(id: id) }?.revocation == .reuse)
     }
 
     // Rows of old generations are deleted. The token's MAC still proves that it is genuine.
@@ -326,9 +326,9 @@ struct TokenFamilyTableTests {
         for time in stride(from: Int64(100), to: 1_000, by: 100) {
             token = try granted(exchange(token, store, at: time, rules: rules))
         }
-        let id = token.sessionID
-        let session = try store.perform { try $0.session(id: id) }
-        #expect(session?.expiresMilliseconds == 1_000_000)
+        let id = token.familyID
+        let family = try store.perform { try $0.family(id: id) }
+        #expect(family?.expiresMilliseconds == 1_000_000)
         #expect(rejection(try exchange(token, store, at: 999, rules: rules)) == nil)
         #expect(rejection(try exchange(token, store, at: 1_000, rules: rules)) == .expired)
     }
@@ -354,8 +354,8 @@ struct TokenFamilyTableTests {
     }
 
     @Test func refreshTokensWithAForgedOrForeignMACAreRejected() throws {
-        let token = RefreshToken(session: .random(count: 16), key: key)
-        #expect(RefreshToken(token.text, key: key)?.sessionID == token.sessionID)
+        let token = RefreshToken(family: .random(count: 16), key: key)
+        #expect(RefreshToken(token.text, key: key)?.familyID == token.familyID)
         #expect(RefreshToken(token.text, key: [UInt8](repeating: 8, count: 32)) == nil)
         for index in token.text.indices.dropFirst(4) {
             var forged = token.text

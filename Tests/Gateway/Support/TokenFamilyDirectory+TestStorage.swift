@@ -2,7 +2,7 @@ package import CountersignGatewayTesting
 import Foundation
 package import GatewayIngest
 
-extension SessionDirectory {
+extension TokenFamilyDirectory {
     /// Opens the token families of a storage, as a command in another process does.
     package convenience init(_ place: TestStorage) throws {
         try self.init(

@@ -15,7 +15,7 @@ final class DeletedApps: Sendable {
     private let directory: AppDirectory
     private let registry: AppRegistry
     private let data: [any AppData]
-    private let sessions: TokenFamilyStore
+    private let families: TokenFamilyStore
     private let freed: @Sendable (String) -> Void
     private let hasDuty: @Sendable () -> Bool
     private let log: GatewayLog
@@ -23,17 +23,17 @@ final class DeletedApps: Sendable {
     private let queue = DispatchQueue(label: "deleted apps", qos: .utility)
     private let ticker: Ticker
 
-    /// `data` is everything that stores data of apps, including `sessions`. `hasDuty` is false while another
+    /// `data` is everything that stores data of apps, including `families`. `hasDuty` is false while another
     /// gateway deletes apps. `freed` is called when an id is about to become available again.
     init(
-        directory: AppDirectory, registry: AppRegistry, data: [any AppData], sessions: TokenFamilyStore,
+        directory: AppDirectory, registry: AppRegistry, data: [any AppData], families: TokenFamilyStore,
         freed: @escaping @Sendable (String) -> Void, hasDuty: @escaping @Sendable () -> Bool, log: GatewayLog,
         now: @escaping @Sendable () -> Date
     ) {
         self.directory = directory
         self.registry = registry
         self.data = data
-        self.sessions = sessions
+        self.families = families
         self.freed = freed
         self.hasDuty = hasDuty
         self.log = log
@@ -72,9 +72,9 @@ final class DeletedApps: Sendable {
         let id = deletion.appID
         let milliseconds = Milliseconds(now()).count
         guard let free = deletion.freeMilliseconds else {
-            // Checked before `erase` deletes the sessions. An app that had sessions may have valid tokens.
+            // Checked before `erase` deletes the token families. An app that had any may have valid tokens.
             try registry.refresh()
-            let mayHaveTokens = try sessions.perform { try $0.hasSessions(of: id) }
+            let mayHaveTokens = try families.perform { try $0.hasFamilies(of: id) }
             let pause = mayHaveTokens ? TokenSecrets.overlapMilliseconds : Self.shortestMilliseconds
             try directory.reserve(deletedApp: id, until: milliseconds + pause)
             return try erase(id, at: milliseconds)

@@ -24,7 +24,7 @@ struct AdminOperation: Sendable {
         /// Events, counts and deliveries, which are stored outside the control database. Settings do not wait for them.
         case data
         /// The data of the token service, and restrictions of users.
-        case sessions
+        case tokens
         /// Operations with a password hash. scrypt takes a tenth of a second.
         case password
         /// Backups and deletions of a customer's data. They can take as long as a copy of all data.
@@ -36,7 +36,7 @@ struct AdminOperation: Sendable {
         var mostWaiting: Int {
             switch self {
             case .common: 128
-            case .data, .sessions: 64
+            case .data, .tokens: 64
             // With 16 requests, the last one waits for two seconds.
             case .password: 16
             case .backup: 4

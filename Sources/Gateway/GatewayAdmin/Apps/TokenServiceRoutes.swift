@@ -5,10 +5,10 @@ internal import GatewayModel
 internal import GatewayStorage
 
 struct TokenServiceRoutes: Sendable {
-    let sessions: SessionDirectory
+    let families: TokenFamilyDirectory
     let index = PseudonymIndex()
 
-    var all: [AdminRoute] { rules + clients + sessionRoutes + signingKeys }
+    var all: [AdminRoute] { rules + clients + familyRoutes + signingKeys }
 
     private var rules: [AdminRoute] {
         AdminRoute.setting(
@@ -51,29 +51,29 @@ struct TokenServiceRoutes: Sendable {
         ]
     }
 
-    private var sessionRoutes: [AdminRoute] {
+    private var familyRoutes: [AdminRoute] {
         [
             AdminRoute(
                 "GET", "/apps/{app}/sessions", .viewer, "List an app's sessions, most recently opened first",
-                query: [Self.user], .list(Self.session.shape)
+                query: [Self.user], .list(Self.family.shape)
             ) { call in
                 let app = try call.app()
                 let user = try user(call, of: app.id)
                 let mask = try call.userMask()
-                let found = try sessions.sessions(
+                let found = try families.families(
                     of: app.id, subject: user,
                     before: try call.cursor().map { ($0.number, $0.id) }, limit: call.limit + 1)
                 return try call.page(read: found, at: { PageCursor($0.createdMilliseconds, $0.id) }) {
-                    Self.session.json(
+                    Self.family.json(
                         Resource(
-                            session: $0, user: mask.user($0.subject, of: app.id), now: call.nowMilliseconds)
+                            family: $0, user: mask.user($0.subject, of: app.id), now: call.nowMilliseconds)
                     )
                 }
             },
             AdminRoute(
                 "POST", "/apps/{app}/sessions", .operator, "Open a session for a user",
                 body: .object([.must("user", .text(longest: 512)), .may("client", .text(longest: 128))]),
-                .json(Self.session.shape.with([.must("refresh_token", .string)]), status: 201), answer: open),
+                .json(Self.family.shape.with([.must("refresh_token", .string)]), status: 201), answer: open),
             AdminRoute(
                 "DELETE", "/apps/{app}/sessions", .operator, "End all sessions of a user",
                 query: [Self.user], .json(.all(["ended": .count]))
@@ -82,7 +82,7 @@ struct TokenServiceRoutes: Sendable {
                 guard let user = try user(call, of: app.id) else {
                     throw AdminProblem.invalidParameter("user", "is missing")
                 }
-                let ended = try sessions.revokeAll(of: user, in: app.id)
+                let ended = try families.revokeAll(of: user, in: app.id)
                 if ended > 0 {
                     try call.directory.auditLog.note(
                         "session.revoke_user", user, app: app.id, after: ["ended": .integer(Int64(ended))])
@@ -91,12 +91,12 @@ struct TokenServiceRoutes: Sendable {
             },
             AdminRoute.delete("/apps/{app}/sessions/{id}", .operator, "End a session") { call in
                 let app = try call.app()
-                guard let session = try sessions.session(id: call[1]), session.appID == app.id else {
+                guard let family = try families.family(id: call[1]), family.appID == app.id else {
                     throw AdminProblem.notFound("the app has no such session")
                 }
-                try sessions.revoke(id: session.id)
+                try families.revoke(id: family.id)
                 try call.directory.auditLog.note(
-                    "session.revoke", session.id, app: app.id, before: ["user": .string(session.subject)])
+                    "session.revoke", family.id, app: app.id, before: ["user": .string(family.subject)])
             },
         ]
     }
@@ -109,7 +109,7 @@ struct TokenServiceRoutes: Sendable {
                 .list(Self.signingKey.shape)
             ) { call in
                 try call.page(
-                    try sessions.signingKeys(), isDescending: true,
+                    try families.signingKeys(), isDescending: true,
                     at: { PageCursor($0.signsFromMilliseconds, $0.id) }, json: Self.signingKey.json)
             },
             AdminRoute(
@@ -117,7 +117,7 @@ struct TokenServiceRoutes: Sendable {
                 body: .object([.may("compromised", .bool)]), .json(Self.signingKey.shape, status: 201)
             ) { call in
                 let endsOthers = try call.body().value("compromised") ?? false
-                let key = try sessions.rotateSigningKey(endsOthers: endsOthers)
+                let key = try families.rotateSigningKey(endsOthers: endsOthers)
                 try call.directory.auditLog.note(
                     "signing_key.create", key.id, after: ["compromised": .bool(endsOthers)])
                 return call.answer(Self.signingKey.json(key), status: 201)
@@ -138,33 +138,33 @@ struct TokenServiceRoutes: Sendable {
     private static let user = JSONMember.may("user", .text(longest: 600))
 
     private struct Resource {
-        let session: Session
+        let family: TokenFamily
         let user: String?
         let now: Int64
 
         var state: String {
-            session.revokedMilliseconds != nil
-                ? "revoked" : session.isActive(atMilliseconds: now) ? "active" : "expired"
+            family.revokedMilliseconds != nil
+                ? "revoked" : family.isActive(atMilliseconds: now) ? "active" : "expired"
         }
     }
 
-    private static let session = AnswerShape<Resource>(
-        named: "TokenFamily", .init("id", \.session.id), .init("user", .string, \.user),
-        .init("client", \.session.clientID), .init("scope", \.session.scope),
+    private static let family = AnswerShape<Resource>(
+        named: "TokenFamily", .init("id", \.family.id), .init("user", .string, \.user),
+        .init("client", \.family.clientID), .init("scope", \.family.scope),
         .init("state", .choice(["active", "expired", "revoked"]), \.state),
-        .init("refreshes", \.session.generation), .time("created_ms", \.session.createdMilliseconds),
-        .time("last_used_ms", \.session.usedMilliseconds), .time("expires_ms", \.session.expiresMilliseconds),
-        .time("revoked_ms", \.session.revokedMilliseconds),
-        .init("reason", .nullable(.choice(["operator", "client", "reuse"])), \.session.revocation?.rawValue))
+        .init("refreshes", \.family.generation), .time("created_ms", \.family.createdMilliseconds),
+        .time("last_used_ms", \.family.usedMilliseconds), .time("expires_ms", \.family.expiresMilliseconds),
+        .time("revoked_ms", \.family.revokedMilliseconds),
+        .init("reason", .nullable(.choice(["operator", "client", "reuse"])), \.family.revocation?.rawValue))
 
-    private static let signingKey = AnswerShape<SessionDirectory.SigningKeyInfo>(
+    private static let signingKey = AnswerShape<TokenFamilyDirectory.SigningKeyInfo>(
         named: "SigningKey", .init("id", \.id), .init("signs", \.signs),
         .time("signs_from_ms", \.signsFromMilliseconds))
 
     // MARK: Answers
 
     private func user(_ call: AdminCall, of appID: String) throws -> String? {
-        try call.user(of: appID, in: index) { try sessions.subjects(of: appID, after: $0, $1) }
+        try call.user(of: appID, in: index) { try families.subjects(of: appID, after: $0, $1) }
     }
 
     private func createClient(_ call: AdminCall) throws -> HTTPResponse {
@@ -180,16 +180,16 @@ struct TokenServiceRoutes: Sendable {
     private func open(_ call: AdminCall) throws -> HTTPResponse {
         let body = try call.body()
         let app = try call.app()
-        let opened = try sessions.open(
+        let opened = try families.open(
             for: try body.text("user"), of: app.id, clientID: body.value("client"))
         try call.directory.auditLog.note(
-            "session.open", opened.session.id, app: app.id,
+            "session.open", opened.family.id, app: app.id,
             after: [
-                "user": .string(opened.session.subject),
-                "client": opened.session.clientID.map { .string($0) } ?? .null,
+                "user": .string(opened.family.subject),
+                "client": opened.family.clientID.map { .string($0) } ?? .null,
             ])
-        let shown = Resource(session: opened.session, user: opened.session.subject, now: call.nowMilliseconds)
+        let shown = Resource(family: opened.family, user: opened.family.subject, now: call.nowMilliseconds)
         return call.answer(
-            Self.session.json(shown, with: ["refresh_token": .string(opened.refreshToken)]), status: 201)
+            Self.family.json(shown, with: ["refresh_token": .string(opened.refreshToken)]), status: 201)
     }
 }

@@ -7,7 +7,7 @@ internal import GatewayModel
 internal import GatewayStorage
 
 struct RestrictionRoutes: Sendable {
-    let sessions: SessionDirectory
+    let families: TokenFamilyDirectory
     /// Ten years, in seconds.
     private static let longest: Int64 = 315_360_000
 
@@ -71,8 +71,8 @@ struct RestrictionRoutes: Sendable {
             }
             seconds = try lifetime(of: app, call)
         }
-        // Ends sessions before `now` is read. A session could otherwise get a token that the revocation does not reach.
-        if action == .revoke { _ = try sessions.revokeAll(of: target, in: app.id) }
+        // Ends token families before `now` is read. Otherwise a family could get a token that is not revoked.
+        if action == .revoke { _ = try families.revokeAll(of: target, in: app.id) }
         let now = Milliseconds(call.directory.restrictions.now()).count
         let restriction = UserRestriction(
             key: "measure_" + Base64URL.encode(.random(count: 9)), subject: subject, id: target,

@@ -7,7 +7,7 @@ internal import GatewayStorage
 struct CustomerRoutes: Sendable {
     let log: any EventLog
     let records: any CustomerRecordStore
-    let sessions: SessionDirectory
+    let families: TokenFamilyDirectory
     let deliveries: @Sendable () throws(GatewayError) -> DeliveryStore
     let flush: @Sendable () -> Void
     let index = PseudonymIndex()
@@ -62,7 +62,7 @@ struct CustomerRoutes: Sendable {
         let messages = try call.directory.projects.removeInboxMessages(to: identifiers, of: app.id)
         // `forget` revokes the tokens first, so that no request with them adds data after the deletion.
         let ended = try identifiers.filter(\.isHard).reduce(0) {
-            $0 + (try sessions.forget($1.value, in: app.id))
+            $0 + (try families.forget($1.value, in: app.id))
         }
         // Webhook responses may outlive the record. Without a record, the id may be wrong, so only whole words match.
         let endpoints = try call.directory.webhooks.all(of: app.id).map(\.id)

@@ -75,9 +75,9 @@ package final class IssuedTokens: Sendable {
         }
         if claims.audience != appID { report.add(.audienceMismatch, "aud does not name this app") }
         if isRevoked(claims) { report.add(.revoked, "the token, its session or its client was revoked") }
-        // A token without a session belongs to an OAuth client and is valid for all users of the app. A token with
-        // a session is valid only for its subject.
-        if let userIDs, claims.sessionID != nil {
+        // A token without a family belongs to an OAuth client and is valid for all users of the app. A token with
+        // a family is valid only for its subject.
+        if let userIDs, claims.familyID != nil {
             let foreign = userIDs.filter { !$0.utf8.elementsEqual(claims.subject.utf8) }
             if foreign.count == userIDs.count {
                 report.add(.subjectMismatch, "sub is not the user of this request")
@@ -85,7 +85,7 @@ package final class IssuedTokens: Sendable {
                 report.add(.payloadUserIDMismatch, "the request carries ids of more than one user")
             }
         }
-        return (report, claims.sessionID == nil ? .server : .device)
+        return (report, claims.familyID == nil ? .server : .device)
     }
 
     /// The claims of an unexpired token issued by this gateway, for any app, even if revoked; nil for other tokens.
@@ -96,7 +96,7 @@ package final class IssuedTokens: Sendable {
 
     private func isRevoked(_ claims: IssuedClaims) -> Bool {
         let isListed = revoked.withLock { revoked in
-            revoked.contains(claims.tokenID) || claims.sessionID.map(revoked.contains) == true
+            revoked.contains(claims.tokenID) || claims.familyID.map(revoked.contains) == true
         }
         // The tokens of an app's own devices name the app as their client.
         let isOfClient = claims.clientID != claims.audience

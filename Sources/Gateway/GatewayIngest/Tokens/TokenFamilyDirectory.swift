@@ -5,11 +5,11 @@ package import GatewayStorage
 
 /// The token families and signing keys of a data directory, for operators. Any process may change them. A
 /// running gateway applies a change within a second.
-public final class SessionDirectory: Sendable {
+public final class TokenFamilyDirectory: Sendable {
     /// A new token family and its first refresh token. The directory stores only a hash of the token.
     public struct Opened: Sendable {
         /// The token family.
-        public let session: Session
+        public let family: TokenFamily
         /// The refresh token that the client exchanges for its first access token.
         public let refreshToken: String
     }
@@ -79,12 +79,12 @@ public final class SessionDirectory: Sendable {
             }
         }
         let now = clock()
-        let (session, token) = try store.perform { table in
+        let (family, token) = try store.perform { table in
             try table.open(
                 .init(appID: appID, subject: subject, clientID: clientID, rules: rules),
                 at: now)
         }
-        return Opened(session: session, refreshToken: token.text)
+        return Opened(family: family, refreshToken: token.text)
     }
 
     /// The token families of an app, newest first.
@@ -96,12 +96,12 @@ public final class SessionDirectory: Sendable {
     ///   - limit: The maximum number of results.
     /// - Returns: Token families, including ended ones until 30 days after they would have expired.
     /// - Throws: `notFound`, `storage`.
-    public func sessions(
+    public func families(
         of appID: String, subject: String? = nil, before last: (milliseconds: Int64, id: String)? = nil,
         limit: Int = 1_000
-    ) throws(GatewayError) -> [Session] {
+    ) throws(GatewayError) -> [TokenFamily] {
         let app = try apps.app(id: appID)
-        return try store.perform { try $0.sessions(of: app.id, subject: subject, before: last, limit: limit) }
+        return try store.perform { try $0.families(of: app.id, subject: subject, before: last, limit: limit) }
     }
 
     /// Calls `isEnough` with each token family's subject that sorts after `last`, in order, until it returns true.
@@ -119,8 +119,8 @@ public final class SessionDirectory: Sendable {
         }
     }
 
-    package func session(id: String) throws(GatewayError) -> Session? {
-        try store.perform { try $0.session(id: id) }
+    package func family(id: String) throws(GatewayError) -> TokenFamily? {
+        try store.perform { try $0.family(id: id) }
     }
 
     /// Ends a token family. Its refresh token and access tokens are rejected from then on.
@@ -141,7 +141,7 @@ public final class SessionDirectory: Sendable {
         let app = try apps.app(id: appID)
         let now = clock()
         return try store.perform { table in
-            try table.sessions(of: app.id, subject: subject, limit: Int(Int32.max)).filter {
+            try table.families(of: app.id, subject: subject, limit: Int(Int32.max)).filter {
                 try table.end(id: $0.id, .operator, at: now) != nil
             }.count
         }
@@ -151,7 +151,7 @@ public final class SessionDirectory: Sendable {
     /// are revoked. Returns the number of families that were active.
     package func forget(_ subject: String, in appID: String) throws(GatewayError) -> Int {
         let now = clock()
-        return try store.perform { try $0.deleteSessions(of: subject, in: appID, at: now) }
+        return try store.perform { try $0.deleteFamilies(of: subject, in: appID, at: now) }
     }
 
     /// The keys that verify access tokens, newest first.

@@ -21,7 +21,7 @@ package final class TokenService: Sendable {
     package let health: RefreshHealth
     /// Held while keys are loaded and replaced, so that older keys cannot replace newer ones.
     private let replacingKeys = Lock(())
-    private let sessionsSeen = Lock<(version: Int64, milliseconds: Int64)?>(nil)
+    private let familiesSeen = Lock<(version: Int64, milliseconds: Int64)?>(nil)
     private let pruning = Lock(Pruning())
     private let retention = Lock(RetentionClock())
     /// Follows this gateway's clock; `retention` may follow the database's clock.
@@ -89,11 +89,11 @@ package final class TokenService: Sendable {
         // Read first: a change committed later has a newer version, so the next check finds it.
         let version = try store.version()
         // Runs on the store's queue, like revocations, so that no revocation can be overwritten.
-        try store.perform { [issued, secrets, replacingKeys, sessionsSeen, clock] table in
+        try store.perform { [issued, secrets, replacingKeys, familiesSeen, clock] table in
             try replacingKeys.withLock { _ throws(GatewayError) in
                 if let keys = try secrets.maintain(at: now) { issued.replaceKeys(keys) }
             }
-            let isKnown = sessionsSeen.withLock { seen in
+            let isKnown = familiesSeen.withLock { seen in
                 // Loads again if the clock was set back. The last load may have omitted revocations of valid tokens.
                 seen.map { $0.version == version && $0.milliseconds <= now } ?? false
             }
@@ -101,7 +101,7 @@ package final class TokenService: Sendable {
             let time = clock.withLock { $0.time(now) }
             issued.replaceRevoked(
                 BytewiseSet(try table.revokedIDs(after: time - TokenSecrets.overlapMilliseconds, at: time)))
-            sessionsSeen.withLock { $0 = (version, now) }
+            familiesSeen.withLock { $0 = (version, now) }
         }
         prune(at: now)
     }
@@ -157,7 +157,7 @@ package final class TokenService: Sendable {
             store.submit({ try $0.open(opening, at: now) }, completion: done)
         }) { [self] result in
             switch result {
-            case .success(let (session, token)): answer(session, token, scope: nil, finish)
+            case .success(let (family, token)): answer(family, token, scope: nil, finish)
             case .failure(let failure): OAuthError(failure).response
             }
         }
@@ -185,7 +185,7 @@ package final class TokenService: Sendable {
         guard let token = refreshToken(text) else {
             throw OAuthError(.invalidGrant, "this gateway did not issue the refresh token")
         }
-        try limit("session " + token.sessionID)
+        try limit("session " + token.familyID)
         let presentation = TokenFamilyTable.Presentation(
             clientID: caller.clientID, publicClientID: caller.deviceAppID,
             now: nowMilliseconds, rules: { [apps] in apps.app(id: $0)?.tokenRules }, scope: scope,
@@ -195,16 +195,16 @@ package final class TokenService: Sendable {
             store.submit(
                 { try $0.exchange(token, presentation) },
                 completion: { [self] result in
-                    if case .success(.rejected(.reused(let sessionID, let appID))) = result {
-                        noteReuse(sessionID: sessionID, appID: appID, address: address)
+                    if case .success(.rejected(.reused(let familyID, let appID))) = result {
+                        noteReuse(familyID: familyID, appID: appID, address: address)
                     }
                     done(result)
                 })
         }) { [self] result in
             switch result {
-            case .success(.granted(let session, let token)):
-                request.context.appID = session.appID
-                return answer(session, token, scope: scope, finish)
+            case .success(.granted(let family, let token)):
+                request.context.appID = family.appID
+                return answer(family, token, scope: scope, finish)
             case .success(.rejected(let rejection)): return Self.error(rejection).response
             case .failure(let failure): return OAuthError(failure).response
             }
@@ -221,7 +221,7 @@ package final class TokenService: Sendable {
             }
             do throws(OAuthError) {
                 let grant = AccessGrant(
-                    appID: client.appID, subject: client.id, clientID: client.id, sessionID: nil,
+                    appID: client.appID, subject: client.id, clientID: client.id, familyID: nil,
                     scope: scope,
                     lifetime: rules.accessSeconds)
                 return finish(try issue(grant, refreshToken: nil)).withoutCaching
@@ -277,24 +277,24 @@ package final class TokenService: Sendable {
         }
     }
 
-    private func noteReuse(sessionID: String, appID: String, address: String) {
-        issued.revoke(sessionID)
+    private func noteReuse(familyID: String, appID: String, address: String) {
+        issued.revoke(familyID)
         log.note(
             .error, "a replaced refresh token was presented; its session was ended",
-            [("app", appID), ("session", sessionID), ("client", address)])
+            [("app", appID), ("session", familyID), ("client", address)])
     }
 
     private func answer(
-        _ session: Session, _ token: RefreshToken, scope: String?, _ finish: (IssuedPair) -> HTTPResponse
+        _ family: TokenFamily, _ token: RefreshToken, scope: String?, _ finish: (IssuedPair) -> HTTPResponse
     ) -> HTTPResponse {
-        guard let rules = apps.app(id: session.appID)?.tokenRules else {
+        guard let rules = apps.app(id: family.appID)?.tokenRules else {
             return Self.error(.unknown).response
         }
         do {
             let grant = AccessGrant(
-                appID: session.appID, subject: session.subject, clientID: session.clientID ?? session.appID,
-                sessionID: session.id, scope: scope ?? session.scope, lifetime: rules.accessSeconds,
-                endsMilliseconds: rules.end(of: session.lifetimeFromMilliseconds))
+                appID: family.appID, subject: family.subject, clientID: family.clientID ?? family.appID,
+                familyID: family.id, scope: scope ?? family.scope, lifetime: rules.accessSeconds,
+                endsMilliseconds: rules.end(of: family.lifetimeFromMilliseconds))
             return finish(try issue(grant, refreshToken: token.text)).withoutCaching
         } catch {
             return error.response
@@ -348,7 +348,7 @@ struct AccessGrant {
     let subject: String
     let clientID: String
     /// The token family; nil for a token of an OAuth client without a user.
-    let sessionID: String?
+    let familyID: String?
     let scope: String
     /// The lifetime of the access token, in seconds.
     let lifetime: Int
@@ -362,7 +362,7 @@ struct AccessGrant {
             "client_id": .string(clientID), "scope": .string(scope), "iat": .integer(issuedAt),
             "exp": .integer(expiresAt), "jti": .string(UUIDv7.make()),
         ]
-        claims["sid"] = sessionID.map { .string($0) }
+        claims["sid"] = familyID.map { .string($0) }
         return claims
     }
 }

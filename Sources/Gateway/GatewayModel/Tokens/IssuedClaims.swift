@@ -8,7 +8,7 @@ package struct IssuedClaims: Sendable {
     package let clientID: String
     package let tokenID: String
     /// `sid`; nil for a token of an OAuth client without a user.
-    package let sessionID: String?
+    package let familyID: String?
     /// `exp`, in seconds since 1970.
     package let expiresAt: Int64
 
@@ -25,7 +25,7 @@ package struct IssuedClaims: Sendable {
         self.audience = audience
         self.subject = subject
         self.tokenID = tokenID
-        sessionID = claims.3
+        familyID = claims.3
         self.expiresAt = expiresAt
         self.clientID = clientID
     }

@@ -5,25 +5,25 @@ internal import CountersignCrypto
 /// A child's secret derives from its parent, a stored nonce and a key outside of the database, so the parent
 /// can be exchanged for the same child again. The database alone does not allow forging an active token.
 package struct RefreshToken: Sendable {
-    package static let sessionBytes = 16
+    package static let familyBytes = 16
     package static let nonceBytes = 32
     private static let prefix = "csr_"
     private static let secretBytes = 32
-    private static let bodyBytes = sessionBytes + 4 + secretBytes
+    private static let bodyBytes = familyBytes + 4 + secretBytes
     private static let tagBytes = 32
 
     private let body: [UInt8]
     /// Authenticates the token before a database lookup.
     private let tag: [UInt8]
 
-    package init(session: [UInt8], key: [UInt8]) {
-        self.init(session: session, generation: 0, secret: .random(count: Self.secretBytes), key: key)
+    package init(family: [UInt8], key: [UInt8]) {
+        self.init(family: family, generation: 0, secret: .random(count: Self.secretBytes), key: key)
     }
 
-    private init(session: [UInt8], generation: UInt32, secret: [UInt8], key: [UInt8]) {
-        precondition(session.count == Self.sessionBytes && secret.count == Self.secretBytes)
+    private init(family: [UInt8], generation: UInt32, secret: [UInt8], key: [UInt8]) {
+        precondition(family.count == Self.familyBytes && secret.count == Self.secretBytes)
         body =
-            session + (0..<4).map { UInt8(truncatingIfNeeded: generation >> (24 - 8 * UInt32($0))) } + secret
+            family + (0..<4).map { UInt8(truncatingIfNeeded: generation >> (24 - 8 * UInt32($0))) } + secret
         tag = HMACSHA256.authenticate(Array("tag".utf8) + body, key: key)
     }
 
@@ -44,14 +44,14 @@ package struct RefreshToken: Sendable {
     /// The successor of the token. The same nonce gives the same successor.
     package func child(nonce: [UInt8], key: [UInt8]) -> RefreshToken {
         RefreshToken(
-            session: Array(body[..<Self.sessionBytes]), generation: generation + 1,
+            family: Array(body[..<Self.familyBytes]), generation: generation + 1,
             secret: HMACSHA256.authenticate(Array("child".utf8) + body + nonce, key: key), key: key)
     }
 
-    package var sessionID: String { "ses_" + Base64URL.encode(Array(body[..<Self.sessionBytes])) }
+    package var familyID: String { "ses_" + Base64URL.encode(Array(body[..<Self.familyBytes])) }
 
     package var generation: UInt32 {
-        body[Self.sessionBytes..<Self.sessionBytes + 4].reduce(0) { $0 << 8 | UInt32($1) }
+        body[Self.familyBytes..<Self.familyBytes + 4].reduce(0) { $0 << 8 | UInt32($1) }
     }
 
     package var hash: [UInt8] { SHA256.digest(text) }

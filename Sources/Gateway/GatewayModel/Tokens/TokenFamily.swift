@@ -1,14 +1,14 @@
 internal import CountersignCore
 
 /// A signed-in device or program of a user: a family of refresh tokens with one active token.
-public struct Session: Sendable, Identifiable {
+public struct TokenFamily: Sendable, Identifiable {
     /// The id of the token family in commands and in the claim `sid`.
     public let id: String
     /// The app that the tokens are for.
     public let appID: String
     /// The subject of the tokens: a user id, or `device:` and the id of a device that registered itself.
     public let subject: String
-    /// The only client that may use the session; nil for a device, which has no client credentials.
+    /// The only client that may use the token family; nil for a device, which has no client credentials.
     public let clientID: String?
     /// The scopes of the tokens, separated by spaces (RFC 6749, section 3.3).
     public let scope: String
@@ -59,7 +59,7 @@ public struct Session: Sendable, Identifiable {
     /// Whether the refresh token can be exchanged.
     ///
     /// - Parameter milliseconds: The current time, in milliseconds since 1970.
-    /// - Returns: False when the session has expired or was revoked.
+    /// - Returns: False when the token family has expired or was revoked.
     public func isActive(atMilliseconds milliseconds: Int64) -> Bool {
         revokedMilliseconds == nil && milliseconds < expiresMilliseconds
     }

@@ -2,7 +2,7 @@ internal import CountersignCore
 
 /// The kinds of data that have separate files in a data directory.
 package enum DataKind: String, TextEnum, Sendable {
-    case control, secrets, sessions, analytics, deliveries, sinks
+    case control, secrets, tokenFamilies = "sessions", analytics, deliveries, streams = "sinks"
 
     /// Whether each writing transaction is exclusive, and increments the generation.
     var isWrittenAlone: Bool { self == .control || self == .secrets }
@@ -12,7 +12,7 @@ package enum DataKind: String, TextEnum, Sendable {
     /// The kind of a table with rows of apps; nil for tables of events, consumers and customers.
     static func of(table: String) -> DataKind? {
         switch table {
-        case "session": .sessions
+        case "session": .tokenFamilies
         case _ where table.hasPrefix("verdict_"): .analytics
         case "users_hour", "failed_user_hour", "sample": .analytics
         // ``EventErasure`` deletes the rows of these tables.

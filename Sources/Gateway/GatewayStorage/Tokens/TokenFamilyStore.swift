@@ -12,7 +12,7 @@ package final class TokenFamilyStore: AppData, Sendable {
     /// The maximum number of attempts to commit, each without the jobs that failed before.
     private static let attempts = 8
 
-    private let queue = DispatchQueue(label: "sessions")
+    private let queue = DispatchQueue(label: "token families")
     private let shared: Lock<Shared>
     private let database: any SQLDatabase
     private let refreshKey: [UInt8]

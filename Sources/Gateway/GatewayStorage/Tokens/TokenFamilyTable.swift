@@ -62,7 +62,7 @@ package struct TokenFamilyTable {
     }
 
     package enum Exchange: Sendable {
-        case granted(Session, RefreshToken)
+        case granted(TokenFamily, RefreshToken)
         case rejected(Rejection)
     }
 
@@ -73,17 +73,17 @@ package struct TokenFamilyTable {
         case revoked
         case otherClient
         /// The token was already replaced. The token family was revoked.
-        case reused(sessionID: String, appID: String)
+        case reused(familyID: String, appID: String)
         case replayed
         /// The requested scope exceeds the token family's scope.
         case scope
     }
 
-    package func open(_ opening: Opening, at now: Int64) throws -> (Session, RefreshToken) {
+    package func open(_ opening: Opening, at now: Int64) throws -> (TokenFamily, RefreshToken) {
         let now = time(now)
-        let token = RefreshToken(session: .random(count: RefreshToken.sessionBytes), key: key)
-        let session = Session(
-            id: token.sessionID, appID: opening.appID, subject: opening.subject, clientID: opening.clientID,
+        let token = RefreshToken(family: .random(count: RefreshToken.familyBytes), key: key)
+        let family = TokenFamily(
+            id: token.familyID, appID: opening.appID, subject: opening.subject, clientID: opening.clientID,
             scope: opening.scope, generation: 0, createdMilliseconds: now, usedMilliseconds: now,
             expiresMilliseconds: opening.rules.expiry(of: now, usedAt: now),
             lifetimeFromMilliseconds: now, revokedMilliseconds: nil, revocation: nil)
@@ -92,81 +92,81 @@ package struct TokenFamilyTable {
             INSERT INTO session (id, app_id, subject, client_id, scope, generation, created_ms, used_ms,
                 expires_ms, lifetime_from_ms)
             VALUES (?1, ?2, ?3, ?4, ?5, 0, ?6, ?6, ?7, ?6)
-            """, .text(session.id), .text(session.appID), .text(session.subject),
-            .optionalText(session.clientID), .text(session.scope), .integer(now),
-            .integer(session.expiresMilliseconds))
+            """, .text(family.id), .text(family.appID), .text(family.subject),
+            .optionalText(family.clientID), .text(family.scope), .integer(now),
+            .integer(family.expiresMilliseconds))
         try connection.run(
-            "INSERT INTO refresh_token (session_id, generation, hash) VALUES (?, 0, ?)", .text(session.id),
+            "INSERT INTO refresh_token (session_id, generation, hash) VALUES (?, 0, ?)", .text(family.id),
             .blob(token.hash))
-        return (session, token)
+        return (family, token)
     }
 
     /// Exchanges a refresh token. The tag of the token was verified when it was parsed.
     package func exchange(_ token: RefreshToken, _ presentation: Presentation) throws -> Exchange {
         let now = time(presentation.now)
         if let assertion = presentation.assertion, try !spend(assertion) { return .rejected(.replayed) }
-        guard let session = try session(id: token.sessionID, forUpdate: true),
-            let rules = presentation.rules(session.appID)
+        guard let family = try family(id: token.familyID, forUpdate: true),
+            let rules = presentation.rules(family.appID)
         else { return .rejected(.unknown) }
-        guard session.clientID == presentation.clientID,
-            presentation.publicClientID == nil || presentation.publicClientID == session.appID
+        guard family.clientID == presentation.clientID,
+            presentation.publicClientID == nil || presentation.publicClientID == family.appID
         else { return .rejected(.otherClient) }
-        guard session.revokedMilliseconds == nil else { return .rejected(.revoked) }
-        let lifetimeFrom = session.lifetimeFromMilliseconds
+        guard family.revokedMilliseconds == nil else { return .rejected(.revoked) }
+        let lifetimeFrom = family.lifetimeFromMilliseconds
         // The rules may have become stricter since the token family's expiry was stored.
-        guard session.isActive(atMilliseconds: now), now < rules.end(of: lifetimeFrom) else {
+        guard family.isActive(atMilliseconds: now), now < rules.end(of: lifetimeFrom) else {
             return .rejected(.expired)
         }
-        if let scope = presentation.scope, !TokenScope.contains(session.scope, scope) {
+        if let scope = presentation.scope, !TokenScope.contains(family.scope, scope) {
             return .rejected(.scope)
         }
-        switch try reuse(of: token, in: session, rules, at: now) {
+        switch try reuse(of: token, in: family, rules, at: now) {
         case .active:
             return try rotate(
-                session, token, expires: rules.expiry(of: lifetimeFrom, usedAt: now), at: now)
-        case .repeated(let child): return .granted(session, child)
+                family, token, expires: rules.expiry(of: lifetimeFrom, usedAt: now), at: now)
+        case .repeated(let child): return .granted(family, child)
         case .unknown: return .rejected(.unknown)
         case .stolen:
-            try end(session, .reuse, at: now)
-            return .rejected(.reused(sessionID: session.id, appID: session.appID))
+            try end(family, .reuse, at: now)
+            return .rejected(.reused(familyID: family.id, appID: family.appID))
         }
     }
 
     private func reuse(
-        of token: RefreshToken, in session: Session, _ rules: TokenRules, at now: Int64
+        of token: RefreshToken, in family: TokenFamily, _ rules: TokenRules, at now: Int64
     ) throws -> RefreshTokenReuse {
         let presented = Int(token.generation)
         return RefreshTokenReuse(
-            presented: presented, active: session.generation,
-            stored: try record(session.id, presented).flatMap { $0.hash == token.hash ? $0 : nil },
-            child: try presented == session.generation - 1 ? activeChild(of: token, in: session) : nil,
+            presented: presented, active: family.generation,
+            stored: try record(family.id, presented).flatMap { $0.hash == token.hash ? $0 : nil },
+            child: try presented == family.generation - 1 ? activeChild(of: token, in: family) : nil,
             window: Milliseconds(seconds: rules.reuseSeconds).count, at: now)
     }
 
     private func rotate(
-        _ session: Session, _ token: RefreshToken, expires: Int64, at now: Int64
+        _ family: TokenFamily, _ token: RefreshToken, expires: Int64, at now: Int64
     ) throws -> Exchange {
         let nonce = [UInt8].random(count: RefreshToken.nonceBytes)
         let child = token.child(nonce: nonce, key: key)
         let generation = Int64(child.generation)
         try connection.run(
             "UPDATE refresh_token SET exchanged_ms = ?3 WHERE session_id = ?1 AND generation = ?2",
-            .text(session.id), .integer(generation - 1), .integer(now))
+            .text(family.id), .integer(generation - 1), .integer(now))
         try connection.run(
             "INSERT INTO refresh_token (session_id, generation, hash, nonce) VALUES (?, ?, ?, ?)",
-            .text(session.id), .integer(generation), .blob(child.hash), .blob(nonce))
+            .text(family.id), .integer(generation), .blob(child.hash), .blob(nonce))
         // Reuse of an older token is detected without its row, because a token names its family and generation.
         try connection.run(
-            "DELETE FROM refresh_token WHERE session_id = ?1 AND generation < ?2", .text(session.id),
+            "DELETE FROM refresh_token WHERE session_id = ?1 AND generation < ?2", .text(family.id),
             .integer(generation - 1))
         try connection.run(
             "UPDATE session SET generation = ?2, used_ms = ?3, expires_ms = ?4 WHERE id = ?1",
-            .text(session.id), .integer(generation), .integer(now), .integer(expires))
-        return .granted(session, child)
+            .text(family.id), .integer(generation), .integer(now), .integer(expires))
+        return .granted(family, child)
     }
 
-    private func activeChild(of parent: RefreshToken, in session: Session) throws -> RefreshToken? {
-        guard let active = try record(session.id, session.generation), let nonce = active.nonce else {
+    private func activeChild(of parent: RefreshToken, in family: TokenFamily) throws -> RefreshToken? {
+        guard let active = try record(family.id, family.generation), let nonce = active.nonce else {
             return nil
         }
         let child = parent.child(nonce: nonce, key: key)
@@ -194,16 +194,16 @@ package struct TokenFamilyTable {
         _ token: RefreshToken, clientID: String?, publicClientID: String?, at now: Int64
     ) throws -> Revocation {
         let now = time(now)
-        guard let session = try session(id: token.sessionID, forUpdate: true),
-            session.revokedMilliseconds == nil
+        guard let family = try family(id: token.familyID, forUpdate: true),
+            family.revokedMilliseconds == nil
         else {
             return .nothing
         }
-        guard session.clientID == clientID, publicClientID == nil || publicClientID == session.appID else {
+        guard family.clientID == clientID, publicClientID == nil || publicClientID == family.appID else {
             return .rejected(.otherClient)
         }
-        try end(session, .client, at: now)
-        return .revoked(session.id)
+        try end(family, .client, at: now)
+        return .revoked(family.id)
     }
 
     /// Revokes an access token, but not its token family.
@@ -251,18 +251,18 @@ package struct TokenFamilyTable {
 
     /// Returns the token family before the change; nil when it does not exist or was already revoked.
     @discardableResult
-    package func end(id: String, _ reason: Session.Revocation, at now: Int64) throws -> Session? {
+    package func end(id: String, _ reason: TokenFamily.Revocation, at now: Int64) throws -> TokenFamily? {
         let now = time(now)
-        guard let session = try session(id: id, forUpdate: true), session.revokedMilliseconds == nil else {
+        guard let family = try family(id: id, forUpdate: true), family.revokedMilliseconds == nil else {
             return nil
         }
-        try end(session, reason, at: now)
-        return session
+        try end(family, reason, at: now)
+        return family
     }
 
-    private func end(_ session: Session, _ reason: Session.Revocation, at now: Int64) throws {
+    private func end(_ family: TokenFamily, _ reason: TokenFamily.Revocation, at now: Int64) throws {
         try connection.run(
-            "UPDATE session SET revoked_ms = ?2, revocation = ?3 WHERE id = ?1", .text(session.id),
+            "UPDATE session SET revoked_ms = ?2, revocation = ?3 WHERE id = ?1", .text(family.id),
             .integer(now), .text(reason.rawValue))
     }
 
@@ -270,10 +270,10 @@ package struct TokenFamilyTable {
 
     // MARK: Rows
 
-    private func record(_ sessionID: String, _ generation: Int) throws -> StoredRefreshToken? {
+    private func record(_ familyID: String, _ generation: Int) throws -> StoredRefreshToken? {
         try connection.first(
             "SELECT hash, nonce, exchanged_ms FROM refresh_token WHERE session_id = ? AND generation = ?",
-            .text(sessionID), .integer(Int64(generation))
+            .text(familyID), .integer(Int64(generation))
         ) { row in
             StoredRefreshToken(
                 hash: row.blob(0), nonce: row.isNull(1) ? nil : row.blob(1),
@@ -282,24 +282,24 @@ package struct TokenFamilyTable {
     }
 
     /// `forUpdate` locks the token family until the end of the transaction.
-    package func session(id: String, forUpdate: Bool = false) throws -> Session? {
+    package func family(id: String, forUpdate: Bool = false) throws -> TokenFamily? {
         try connection.first(
             "SELECT \(Self.columns) FROM session WHERE id = ?\(forUpdate ? connection.forUpdate : "")",
             .text(id),
-            row: Self.session)
+            row: Self.family)
     }
 
     /// Newest first.
-    package func sessions(
+    package func families(
         of appID: String, subject: String?, before last: (milliseconds: Int64, id: String)? = nil, limit: Int
-    ) throws -> [Session] {
+    ) throws -> [TokenFamily] {
         try connection.all(
             """
             SELECT \(Self.columns) FROM session
             WHERE app_id = ?1 AND (subject = ?2 OR ?2 IS NULL) AND (created_ms, id) < (?4, ?5)
             ORDER BY created_ms DESC, id DESC LIMIT ?3
             """, .text(appID), .optionalText(subject), .integer(Int64(limit)),
-            .integer(last?.milliseconds ?? .max), .text(last?.id ?? ""), row: Self.session)
+            .integer(last?.milliseconds ?? .max), .text(last?.id ?? ""), row: Self.family)
     }
 
     /// Ordered by id.
@@ -312,7 +312,7 @@ package struct TokenFamilyTable {
     }
 
     /// Whether an app has token families, so that issued tokens may still be in use.
-    package func hasSessions(of appID: String) throws -> Bool {
+    package func hasFamilies(of appID: String) throws -> Bool {
         try connection.first("SELECT 1 FROM session WHERE app_id = ?1 LIMIT 1", .text(appID)) { _ in true }
             == true
     }
@@ -327,7 +327,7 @@ package struct TokenFamilyTable {
     }
 
     /// Deletes a user's token families and revokes the user's access tokens. Returns how many families were active.
-    package func deleteSessions(of subject: String, in appID: String, at now: Int64) throws -> Int {
+    package func deleteFamilies(of subject: String, in appID: String, at now: Int64) throws -> Int {
         let now = time(now)
         let (app, user): (SQLValue, SQLValue) = (.text(appID), .text(subject))
         let live =
@@ -362,12 +362,12 @@ package struct TokenFamilyTable {
         revoked_ms, revocation
         """
 
-    private static func session(_ row: any SQLRow) -> Session {
-        Session(
+    private static func family(_ row: any SQLRow) -> TokenFamily {
+        TokenFamily(
             id: row.text(0), appID: row.text(1), subject: row.text(2), clientID: row.optionalText(3),
             scope: row.text(4), generation: row.int(5), createdMilliseconds: row.int64(6),
             usedMilliseconds: row.int64(7), expiresMilliseconds: row.int64(8),
             lifetimeFromMilliseconds: row.int64(9), revokedMilliseconds: row.optionalInt64(10),
-            revocation: row.optionalText(11).flatMap(Session.Revocation.init(rawValue:)))
+            revocation: row.optionalText(11).flatMap(TokenFamily.Revocation.init(rawValue:)))
     }
 }

@@ -66,15 +66,15 @@ struct SessionCommandTests {
         let opened = await run("session", "create", "shop", "--user", "user-1")
         #expect(opened.output.hasPrefix("csr_"))
         _ = await run("session", "create", "shop", "--user", "user-2")
-        let directory = try SessionDirectory(dataDirectory: data)
-        let session = try #require(try directory.sessions(of: "shop", subject: "user-1").first)
+        let directory = try TokenFamilyDirectory(dataDirectory: data)
+        let family = try #require(try directory.families(of: "shop", subject: "user-1").first)
         #expect(await run("session", "list", "shop").output.split(separator: "\n").count == 3)
-        #expect(await run("session", "revoke", "shop", session.id).code == .done)
-        #expect(await run("session", "revoke", "shop", session.id).code == .notFound)
+        #expect(await run("session", "revoke", "shop", family.id).code == .done)
+        #expect(await run("session", "revoke", "shop", family.id).code == .notFound)
         #expect(await run("session", "revoke", "shop", "--user", "user-2").code == .done)
         #expect(await run("session", "list", "shop").output.contains("  revoked_operator  "))
         #expect(await run("session", "list", "shop", "--json").output.contains(#""reason":"operator""#))
-        #expect(try directory.sessions(of: "shop").allSatisfy { $0.revocation == .operator })
+        #expect(try directory.families(of: "shop").allSatisfy { $0.revocation == .operator })
         for words in [
             ["session", "create", "shop"], ["session", "revoke", "shop"],
             ["session", "revoke", "shop", "x", "--user", "a"],

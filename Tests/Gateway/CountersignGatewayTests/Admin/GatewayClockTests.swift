@@ -60,7 +60,7 @@ struct GatewayClockTests {
         #expect(try send("m-2") == 401)
         let before = bench.clock.now
         bench.clock.advance(by: 365 * 86_400)
-        let others = try SessionDirectory(bench.place)
+        let others = try TokenFamilyDirectory(bench.place)
         _ = try others.open(for: "bob", of: "shop")
         try bench.gateway.refreshApps()
         bench.clock.setNow(before)

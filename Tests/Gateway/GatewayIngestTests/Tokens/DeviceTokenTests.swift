@@ -216,7 +216,7 @@ struct DeviceTokenTests {
         limits.tokenRequestsPerSecond = 1
         let fixture = try GatewayFixture(limits: limits)
         let connection = try RawConnection(port: fixture.gateway.port)
-        let token = try SessionDirectory(fixture.place)
+        let token = try TokenFamilyDirectory(fixture.place)
             .open(for: "user-1", of: "shop").refreshToken
         // The burst is five requests. All are sent before the first response, so that timing does not matter.
         let body = "refresh_token=" + token

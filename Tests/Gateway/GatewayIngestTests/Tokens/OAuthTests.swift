@@ -14,7 +14,7 @@ import Testing
 struct OAuthTests {
     private let fixture: GatewayFixture
     private let connection: any TestClient
-    private let sessions: SessionDirectory
+    private let families: TokenFamilyDirectory
     private let client: OAuthClient
     private let secret: String
     /// Signs the client assertions of `keyed`.
@@ -24,7 +24,7 @@ struct OAuthTests {
     init() throws {
         fixture = try GatewayFixture(.standard, enforcement: .required)
         connection = try fixture.client()
-        sessions = try SessionDirectory(fixture.place)
+        families = try TokenFamilyDirectory(fixture.place)
         key = try SharedKeys.stranger()
         let made = try fixture.apps.clients.create(of: "shop", name: "warehouse")
         client = made.client
@@ -114,7 +114,7 @@ struct OAuthTests {
     @Test func aDeletedClientsTokensAreRejected() throws {
         let answer = try post("grant_type=client_credentials", basic: (client.id, secret))
         let access = try #require(answer.json["access_token"] as? String)
-        let opened = try sessions.open(for: "user-1", of: "shop", clientID: client.id)
+        let opened = try families.open(for: "user-1", of: "shop", clientID: client.id)
         let refreshed = try refresh(opened.refreshToken, basic: (client.id, secret))
         let users = try #require(refreshed.json["access_token"] as? String)
         try fixture.edit { try $0.clients.delete(id: client.id) }
@@ -302,7 +302,7 @@ struct OAuthTests {
 
     @Test func aClientMayUseItsGrantsOnly() throws {
         #expect(throws: GatewayError.self) {
-            try sessions.open(for: "user-1", of: "shop", clientID: keyed.id)
+            try families.open(for: "user-1", of: "shop", clientID: keyed.id)
         }
         let body =
             "grant_type=refresh_token&refresh_token=x&client_assertion_type=\(ClientAssertion.type)"
@@ -319,7 +319,7 @@ struct OAuthTests {
     }
 
     @Test func aClientsSessionIsRefreshedByThatClientOnly() throws {
-        let token = try sessions.open(for: "user-1", of: "shop", clientID: client.id).refreshToken
+        let token = try families.open(for: "user-1", of: "shop", clientID: client.id).refreshToken
         #expect(error(try refresh(token)) == "400 invalid_grant")
         #expect(error(try refresh(token, extra: "&client_id=shop")) == "400 invalid_grant")
         let answer = try refresh(token, basic: (client.id, secret))
@@ -334,7 +334,7 @@ struct OAuthTests {
 
     @Test func deviceSessionsUseTheAppsIDAsPublicClient() throws {
         try fixture.edit { _ = try $0.createApp(id: "other") }
-        let token = try sessions.open(for: "user-1", of: "shop").refreshToken
+        let token = try families.open(for: "user-1", of: "shop").refreshToken
         #expect(error(try refresh(token, extra: "&client_id=other")) == "400 invalid_grant")
         #expect(error(try refresh(token, basic: (client.id, secret))) == "400 invalid_grant")
         #expect(try refresh(token, extra: "&client_id=shop").status == 200)
@@ -346,7 +346,7 @@ struct OAuthTests {
         var rules = TokenRules()
         rules.reuseSeconds = 0
         try fixture.edit { try $0.setTokenRules(rules, for: "shop") }
-        let first = try sessions.open(for: "user-1", of: "shop")
+        let first = try families.open(for: "user-1", of: "shop")
         let second = try #require(try refresh(first.refreshToken).json["refresh_token"] as? String)
         let third = try refresh(second)
         let access = try #require(third.json["access_token"] as? String)
@@ -355,28 +355,28 @@ struct OAuthTests {
         #expect(
             error(try refresh(try #require(third.json["refresh_token"] as? String))) == "400 invalid_grant")
         #expect(try upload(access, user: "user-1") == 401)
-        #expect(try sessions.sessions(of: "shop").map(\.revocation) == [.reuse])
+        #expect(try families.families(of: "shop").map(\.revocation) == [.reuse])
     }
 
     @Test func anOperatorEndsSessions() throws {
-        let opened = try sessions.open(for: "user-1", of: "shop")
+        let opened = try families.open(for: "user-1", of: "shop")
         let access = try #require(try refresh(opened.refreshToken).json["access_token"] as? String)
-        #expect(try sessions.revokeAll(of: "user-1", in: "shop") == 1)
-        #expect(try sessions.revokeAll(of: "user-1", in: "shop") == 0)
+        #expect(try families.revokeAll(of: "user-1", in: "shop") == 1)
+        #expect(try families.revokeAll(of: "user-1", in: "shop") == 0)
         try fixture.gateway.refreshApps()
         #expect(error(try refresh(opened.refreshToken)) == "400 invalid_grant")
         #expect(try upload(access, user: "user-1") == 401)
     }
 
     @Test func tokensSurviveAKeyRotationUnlessItEndsTheOldKeys() throws {
-        let opened = try sessions.open(for: "user-1", of: "shop")
+        let opened = try families.open(for: "user-1", of: "shop")
         let access = try #require(try refresh(opened.refreshToken).json["access_token"] as? String)
-        _ = try sessions.rotateSigningKey()
+        _ = try families.rotateSigningKey()
         try fixture.gateway.refreshApps()
         #expect(try upload(access, user: "user-1") == 200)
         let keys = connection.get("/.well-known/jwks.json")?.json["keys"] as? [Any]
         #expect(keys?.count == 2)
-        _ = try sessions.rotateSigningKey(endsOthers: true)
+        _ = try families.rotateSigningKey(endsOthers: true)
         try fixture.gateway.refreshApps()
         #expect(try upload(access, user: "user-1") == 401)
         let report = connection.post(
@@ -390,7 +390,7 @@ struct OAuthTests {
     // MARK: Revocation
 
     @Test func revocationEndsTokens() throws {
-        let opened = try sessions.open(for: "user-1", of: "shop")
+        let opened = try families.open(for: "user-1", of: "shop")
         let answer = try refresh(opened.refreshToken)
         let access = try #require(answer.json["access_token"] as? String)
         let token = try #require(answer.json["refresh_token"] as? String)
@@ -415,7 +415,7 @@ struct OAuthTests {
     }
 
     @Test func aClientCannotRevokeAnotherClientsTokens() throws {
-        let token = try sessions.open(for: "user-1", of: "shop", clientID: client.id).refreshToken
+        let token = try families.open(for: "user-1", of: "shop", clientID: client.id).refreshToken
         let access = try #require(
             try post("grant_type=client_credentials", basic: (client.id, secret)).json["access_token"]
                 as? String)

@@ -23,7 +23,7 @@ struct GeolocationTokens: Sendable {
     }
 
     /// Opens a token family for an unauthenticated device. The family's subject is `device:` and the device's
-    /// id. ``SessionDirectory`` opens no family with such a subject for a user.
+    /// id. ``TokenFamilyDirectory`` opens no family with such a subject for a user.
     private func register(_ request: HTTPRequest) throws(OAuthError) -> HTTPOutcome {
         if let unit = request.limitedUnit { try service.limit("address \(unit)") }
         let fields = try read(request) { body in
