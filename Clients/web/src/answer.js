@@ -60,7 +60,7 @@ function meaningOf(response, body, count) {
   const kind = /^user_(blocked|rate_)/.test(problem.code) ? 'user'
     : settings.includes(status) || status < 400 ? 'configuration'
     : status === 500 ? 'serverFault'
-    : status > 500 || later.includes(status) ? 'tryLater' : 'refused';
+    : status > 500 || later.includes(status) ? 'tryLater' : 'rejected';
   return { kind, problem };
 }
 

@@ -294,7 +294,7 @@ export class Engine {
     this.#note(consequence);
     const { failure, isOptional = false, batch } = consequence;
     if (failure) {
-      if (!tokens.refused(user, failure) && !isOptional) return;
+      if (!tokens.rejected(user, failure) && !isOptional) return;
       const { code, reason, clockSkew, hint } = failure;
       this.report({ code, reason, userId: user, token, isOptional, requestTimeMs, origin: 'server', clockSkew, occurrences: 1 }, hint);
     } else if (batch.outcome === 'delivered') {

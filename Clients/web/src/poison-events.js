@@ -2,8 +2,8 @@ import { delay, longestServerDelay, network } from './retry.js';
 
 /**
  * @typedef {import('./types.js').Row} Row
- * @typedef {'refused' | 'tooLarge' | 'serverFault'} Cause
- *   Why a request failed. `refused`: the server rejects an event. If it accepts half of the request, the event is
+ * @typedef {'rejected' | 'tooLarge' | 'serverFault'} Cause
+ *   Why a request failed. `rejected`: the server rejects an event. If it accepts half of the request, the event is
  *   in the other half. `tooLarge`: the server may accept both halves. `serverFault`: may be transient.
  */
 
@@ -73,7 +73,7 @@ export class PoisonEventSearch {
     if (!this.#search) return null;
     const { cause, among } = this.#search;
     // Of the last two, send the second alone. If it fails, the first is sent with later events, not alone.
-    if (among.length === 2 && cause !== 'refused') return [among[1]];
+    if (among.length === 2 && cause !== 'rejected') return [among[1]];
     return among.slice(0, Math.max(1, among.length >> 1));
   }
 

@@ -108,7 +108,7 @@ export class Sender {
     if (!this.#current) return this.#claim(now);
     const { user, generation, events } = this.#current;
     if (generation !== null) return { do: 'send', events };
-    return { do: 'authorize', user, rejected: this.backoffs.all.get(user)?.refused ?? null };
+    return { do: 'authorize', user, rejected: this.backoffs.all.get(user)?.rejectedGeneration ?? null };
   }
 
   /** @param {number} now @returns {Action} */
@@ -313,7 +313,7 @@ export class Sender {
     const current = this.#current;
     if (!current) return null;
     const backoff = this.backoffs.backoff(current.user);
-    if (generation === null || (backoff.refused === generation && !backoff.mayResend)) {
+    if (generation === null || (backoff.rejectedGeneration === generation && !backoff.mayResend)) {
       // Only the app can provide another token.
       if (problem.code === 'logged_out') backoff.hold(null, problem);
       else backoff.parkForProvider(problem, null, now, fraction);
@@ -355,7 +355,7 @@ export class Sender {
         }
         return this.#narrowLater(current, 'tooLarge', { code: 'too_large', reason: '' }, retryAfter, now, fraction);
       }
-      case 'refused':
+      case 'rejected':
       case 'serverFault':
         return this.#narrowLater(current, meaning.kind, meaning.problem, retryAfter, now, fraction);
       case 'configuration':
@@ -427,7 +427,7 @@ export class Sender {
       const confirmed = events.flatMap((event, index) => {
         const problem = /** @type {Problem} */ (rejected.get(index));
         this.lastProblem = problem;
-        return this.#poisonEvents.failedAlone(event, 'refused', now, fraction) ? [{ event, problem }] : [];
+        return this.#poisonEvents.failedAlone(event, 'rejected', now, fraction) ? [{ event, problem }] : [];
       });
       return this.#conclude(current, confirmed, now, fraction);
     }

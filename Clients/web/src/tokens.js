@@ -192,7 +192,7 @@ export class Tokens {
    * Returns false if the provider's failure was already reported with the same code.
    * @param {string} user @param {Verdict} verdict
    */
-  refused(user, verdict) {
+  rejected(user, verdict) {
     const entry = this.#entry(user);
     entry.verdict = verdict;
     return entry.standing?.code !== verdict.code;

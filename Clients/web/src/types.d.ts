@@ -183,7 +183,7 @@ export type Meaning =
   | { kind: 'accepted'; duplicates: number; rejected: Map<number, Problem>; warning: Verdict | null }
   | { kind: 'token'; verdict: Verdict }
   | { kind: 'tooLarge' }
-  | { kind: 'refused' | 'serverFault' | 'configuration' | 'tryLater' | 'user'; problem: Problem };
+  | { kind: 'rejected' | 'serverFault' | 'configuration' | 'tryLater' | 'user'; problem: Problem };
 
 export interface Answer {
   meaning: Meaning;

@@ -16,7 +16,7 @@ class UserBackoff {
    * The generation of the token that was rejected last; 0 for a missing token.
    * @type {number | null}
    */
-  refused = null;
+  rejectedGeneration = null;
   /** Whether the rejected token may be sent again if there is no other. */
   mayResend = false;
   /** Rejected tokens or requests in a row. */
@@ -49,7 +49,7 @@ class UserBackoff {
 
   /** @param {number} generation */
   tokenRejected(generation) {
-    this.refused = generation;
+    this.rejectedGeneration = generation;
     this.mayResend = false;
   }
 

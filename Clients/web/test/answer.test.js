@@ -23,7 +23,7 @@ for (const [name, status, body, kind] of [
   ['a rate limit', 429, {}, 'tryLater'],
   ['a blocked user', 403, { code: 'user_blocked' }, 'user'],
   ['a rate-limited user', 429, { code: 'user_rate_limited' }, 'user'],
-  ['a bad request', 400, {}, 'refused'],
+  ['a bad request', 400, {}, 'rejected'],
   ['all events rejected', 400, { accepted: 0, rejected: [{ index: 0, code: 'a' }, { index: 1, code: 'b' }] }, 'accepted'],
   ['a redirection', 302, {}, 'configuration'],
   ['a server error', 500, {}, 'serverFault'],

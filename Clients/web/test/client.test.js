@@ -869,7 +869,7 @@ test('despite partial and lost responses, every event is stored or quarantined, 
   const bench = new Bench();
   const { gateway } = bench;
   const random = seeded(7);
-  const refused = new Set();
+  const rejectedIDs = new Set();
   gateway.respond = (received) => {
     const dice = Math.floor(random() * 6);
     if (dice === 0) throw { code: 'no_connection', reason: 'before the server had it' };
@@ -878,7 +878,7 @@ test('despite partial and lost responses, every event is stored or quarantined, 
       // Always rejects the same events.
       const isBad = (event) => event.event.endsWith('7');
       const rejected = received.batch.flatMap((event, index) => (isBad(event) ? [{ index, code: 'invalid_event' }] : []));
-      for (const event of received.batch.filter(isBad)) refused.add(event.messageId);
+      for (const event of received.batch.filter(isBad)) rejectedIDs.add(event.messageId);
       const answer = gateway.store({ batch: received.batch.filter((event) => !isBad(event)) });
       return { ...answer, body: { ...answer.body, rejected } };
     }
@@ -893,7 +893,7 @@ test('despite partial and lost responses, every event is stored or quarantined, 
   const quarantined = new Set((await client.quarantinedEvents()).map((event) => event.messageId));
   for (const { messageId } of receipts) assert.ok(gateway.stored.has(messageId) || quarantined.has(messageId));
   // Each quarantined event was rejected, or stored by a request whose response failed.
-  for (const id of quarantined) assert.ok(refused.has(id) || gateway.stored.has(id));
+  for (const id of quarantined) assert.ok(rejectedIDs.has(id) || gateway.stored.has(id));
   assert.ok(gateway.duplicates > 0, 'no event was sent again after a lost response');
   const counts = await client.snapshot();
   assert.equal(counts.sent + counts.quarantined, 900);

@@ -490,10 +490,10 @@ def samples(browser, stand):
     stand.site.documents["/sample.html"] = "<!doctype html>" + "".join(
         f'<script type="module" src="sample/{name}.js"></script>' for name in ("enable", "subscribe", "change-user"))
     visit = Visit(browser, stand)
-    refused = []
+    rejected = []
 
     def renew(error):
-        refused.append([error["errorCode"], error["userId"], error["signature"]])
+        rejected.append([error["errorCode"], error["userId"], error["signature"]])
         return stand.gateway.token(error["userId"])
 
     visit.context.expose_function("getNewTokenSomehow", renew)
@@ -506,7 +506,7 @@ def samples(browser, stand):
             braze.requestImmediateDataFlush();
         }""", f"samples {number}")
         until(lambda: len(stand.stored(f"samples {number}")) == 1, page=page)
-        assert refused[number:] == [[20, "NEW-USER-ID", signature]], refused
+        assert rejected[number:] == [[20, "NEW-USER-ID", signature]], rejected
         page.add_script_tag(url="/sample/set-signature.js", type="module")
     visit.check()
     say("Braze's samples in JavaScript deliver: both of their signatures are rejected and replaced by their callback")
@@ -552,14 +552,14 @@ def served(browser, stand):
             '<script type="module" src="served.js"></script>')
         visit = Visit(browser, stand)
         page = visit.context.new_page()
-        refused = []
-        page.on("console", lambda message: refused.append(message.text))
+        rejected = []
+        page.on("console", lambda message: rejected.append(message.text))
         page.goto(f"{stand.site.url}/served-{name}.html")
         if name == "good":
             until(lambda: len(stand.stored("served")) == 1, page=page)
             visit.check()
         else:
-            until(lambda: any("integrity" in text for text in refused), page=page)
+            until(lambda: any("integrity" in text for text in rejected), page=page)
             assert len(stand.stored("served")) == 1
             visit.context.close()
     stand.site.scripts_from = ""
