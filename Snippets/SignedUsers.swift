@@ -63,7 +63,7 @@ func report(client: CountersignClient) async {
     }
 }
 
-func look(client: CountersignClient) async {
+func inspect(client: CountersignClient) async {
     let snapshot = await client.snapshot()
     for parked in snapshot.parked { print(parked) }
 }

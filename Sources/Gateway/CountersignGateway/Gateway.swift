@@ -116,7 +116,7 @@ public final class Gateway: Sendable {
             [registry, tokens, delivery] () throws(GatewayError) in
             try registry.refresh()
             try tokens.refresh()
-            delivery.look()
+            delivery.check()
         }
         admin = try Administration(
             configuration: configuration, storage: storage,

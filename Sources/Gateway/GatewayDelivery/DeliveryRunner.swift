@@ -61,8 +61,8 @@ package final class DeliveryRunner: Sendable {
     }
 
     package func start() {
-        queue.async { [weak self] in self?.lookNow() }
-        ticker.start { [weak self] in self?.lookNow() }
+        queue.async { [weak self] in self?.checkNow() }
+        ticker.start { [weak self] in self?.checkNow() }
     }
 
     /// Starts no further deliveries.
@@ -86,7 +86,7 @@ package final class DeliveryRunner: Sendable {
     private var ways: [any Way] { state.withLock { $0.destinations.values.map(\.way) } }
 
     /// Checks once for changes, due deliveries and lag.
-    package func look() { queue.sync { lookNow() } }
+    package func check() { queue.sync { checkNow() } }
 
     /// Signals that events may have been stored.
     package func wake() {
@@ -123,7 +123,7 @@ package final class DeliveryRunner: Sendable {
 
     // MARK: On the queue
 
-    private func lookNow() {
+    private func checkNow() {
         for kind in kinds {
             guard kind.hasDuty() else {
                 close(kind.kind)

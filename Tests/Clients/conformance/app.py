@@ -80,7 +80,7 @@ class App:
         await self._process.wait()
         await self._reader
 
-    def look(self):
+    def context_switches(self):
         """Returns the context switches of each thread but the main one, which reads calls; None if a thread runs."""
         threads = {}
         folder = f"/proc/{self._process.pid}/task"

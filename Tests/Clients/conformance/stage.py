@@ -153,13 +153,13 @@ class Stage:
         """
         while True:
             before = (self._server.activity, self._app.messages)
-            first = self._app.look()
+            first = self._app.context_switches()
             await asyncio.sleep(BREATH)
             await self._app.call("ping")
             await self._turns()
             # The response to the ping is a message too, and does not count.
             after = (self._server.activity, self._app.messages - 1)
-            if first is not None and first == self._app.look() and before == after and not self._server.busy:
+            if first is not None and first == self._app.context_switches() and before == after and not self._server.busy:
                 return
 
     @staticmethod

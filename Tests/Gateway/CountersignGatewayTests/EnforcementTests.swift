@@ -54,7 +54,7 @@ struct EnforcementTests {
                 }, freeSlots: { [freeSlots] in freeSlots.withLock { $0 } }, log: GatewayLog(level: .off))
         }
 
-        func look(after milliseconds: Int64 = 0) {
+        func advance(after milliseconds: Int64 = 0) {
             now.withLock { $0 += milliseconds }
             watch.check()
         }
@@ -86,9 +86,9 @@ struct EnforcementTests {
         plan.state = .optional
         plan.scheduled = .init(state: .required, atMilliseconds: start + minute, rampPercent: 25)
         let bench = try bench(plan)
-        bench.look(after: minute - 1)
+        bench.advance(after: minute - 1)
         #expect(try self.plan(bench).state == .optional && bench.changes.withLock { $0 } == 0)
-        bench.look(after: 1)
+        bench.advance(after: 1)
         let after = try self.plan(bench)
         #expect(after.state == .required && after.rampPercent == 25 && after.scheduled == nil)
         #expect(after.sinceMilliseconds == start + minute)
@@ -97,7 +97,7 @@ struct EnforcementTests {
         #expect(entry.action == "enforcement.scheduled" && entry.actor == "gateway" && entry.appID == "shop")
         #expect(entry.before?.contains(#""state":"optional""#) == true)
         #expect(entry.after?.contains(#""state":"required""#) == true)
-        bench.look(after: minute)
+        bench.advance(after: minute)
         #expect(bench.changes.withLock { $0 } == 1)
     }
 
@@ -115,7 +115,7 @@ struct EnforcementTests {
         var plan = EnforcementPlan()
         plan.scheduled = .init(state: .required, atMilliseconds: start)
         try bench.directory.setEnforcementPlan(plan, for: "shop", at: start)
-        bench.look()
+        bench.advance()
         #expect(try self.plan(bench).state == .required && bench.changes.withLock { $0 } == 1)
     }
 
@@ -124,7 +124,7 @@ struct EnforcementTests {
         plan.scheduled = .init(state: .required, atMilliseconds: start + minute)
         let bench = try bench(plan)
         try bench.directory.setEnforcement(.optional, for: "shop")
-        bench.look(after: 2 * minute)
+        bench.advance(after: 2 * minute)
         #expect(try self.plan(bench).state == .optional)
     }
 
@@ -141,16 +141,16 @@ struct EnforcementTests {
         // Fewer than 100 users, or a share below 10 percent, do not trigger the return.
         for (users, lost) in [(0, 0), (99, 99), (100, 9)] {
             bench.see(users: users, lost: lost)
-            bench.look(after: 1_000)
+            bench.advance(after: 1_000)
             #expect(try plan(bench).state == .required, "\(lost) of \(users)")
         }
         // Ignores verdicts from before the switch to required and those older than the window.
         #expect(bench.askedSince.withLock { $0 } == start)
-        bench.look(after: 10 * minute)
+        bench.advance(after: 10 * minute)
         #expect(bench.askedSince.withLock { $0 } == start + 3_000 + 5 * minute)
 
         bench.see(users: 120, lost: 15)
-        bench.look(after: 1_000)
+        bench.advance(after: 1_000)
         let after = try plan(bench)
         #expect(after.state == .optional && after.rampPercent == 100)
         #expect(after.returned == .init(atMilliseconds: start + 10 * minute + 4_000, rejectedPercent: 12.5))
@@ -168,10 +168,10 @@ struct EnforcementTests {
         if !returns { plan.autoReturn = nil }
         let bench = try bench(plan, sendsAlerts: true)
         bench.see(99, rejected: 99)
-        bench.look(after: 1_000)
+        bench.advance(after: 1_000)
         #expect(bench.sent.withLock { $0.isEmpty })
         bench.see(1_000, rejected: 1_000)
-        for _ in 0..<100 { bench.look(after: 1_000) }
+        for _ in 0..<100 { bench.advance(after: 1_000) }
         #expect(try self.plan(bench).state == .required && bench.changes.withLock { $0 } == 0)
         let alert = try #require(bench.sent.withLock { $0 }.first)
         let body = try #require(try JSONSerialization.jsonObject(with: Data(alert.body)) as? [String: Any])
@@ -179,13 +179,13 @@ struct EnforcementTests {
         #expect((body["data"] as? [String: Any])?["rejected_percent"] as? Double == 100)
         // The alert repeats once an hour.
         #expect(bench.sent.withLock { $0.count } == 1)
-        bench.look(after: 60 * minute)
+        bench.advance(after: 60 * minute)
         #expect(bench.sent.withLock { $0.count } == 2)
         // Setting the clock back suppresses neither the alert nor its retry.
         bench.outcome.withLock { $0 = .rejected("it answered 500") }
-        bench.look(after: -24 * 60 * minute)
+        bench.advance(after: -24 * 60 * minute)
         #expect(bench.sent.withLock { $0.count } == 3)
-        bench.look(after: -24 * 60 * minute)
+        bench.advance(after: -24 * 60 * minute)
         #expect(Set(bench.sent.withLock { $0.map(\.id) }).count == 4)
         #expect(bench.sent.withLock { $0.map(\.attempt) } == [1, 1, 1, 2, 1])
     }
@@ -265,7 +265,7 @@ struct EnforcementTests {
         _ = try bench.directory.createApp(id: "shop")
         func reads() -> Int {
             count.withLock { $0 = 0 }
-            bench.look()
+            bench.advance()
             return count.withLock { $0 }
         }
         // One read loads the plans, the other the due alerts.
@@ -275,7 +275,7 @@ struct EnforcementTests {
         #expect(reads() == 2)
         #expect(reads() == 1)
         bench.see(users: 200, lost: 200)
-        bench.look()
+        bench.advance()
         #expect(try plan(bench).state == .optional)
         #expect(reads() == 2)
         #expect(reads() == 1)
@@ -308,7 +308,7 @@ struct EnforcementTests {
         let year = 365 * 24 * 60 * minute
         try bench.directory.setEnforcementPlan(required(10), for: "shop", at: start + year)
         #expect(try plan(bench).sinceMilliseconds == start + year)
-        bench.look()
+        bench.advance()
         #expect(bench.askedSince.withLock { $0 } == start - 5 * minute)
     }
 
@@ -330,7 +330,7 @@ struct EnforcementTests {
         let bench = try bench(plan, sendsAlerts: true)
         bench.see(1_000, rejected: 1_000)
         bench.see(users: 1_000, lost: 1_000)
-        bench.look(after: 1_000)
+        bench.advance(after: 1_000)
         #expect(bench.changes.withLock { $0 } == 0 && bench.sent.withLock { $0.isEmpty })
     }
 
@@ -339,7 +339,7 @@ struct EnforcementTests {
         for _ in 0..<3 { _ = try bench.directory.alerts.queue(["type": "test"], of: "shop", at: start) }
         for (slots, sent) in [(0, 0), (2, 2), (0, 2), (2, 3)] {
             bench.freeSlots.withLock { $0 = slots }
-            bench.look(after: 1_000)
+            bench.advance(after: 1_000)
             #expect(bench.sent.withLock { $0.map(\.attempt) } == Array(repeating: 1, count: sent))
         }
     }
@@ -348,23 +348,23 @@ struct EnforcementTests {
         let bench = try bench(required(10, minimum: 1), sendsAlerts: true)
         bench.see(users: 10, lost: 10)
         bench.outcome.withLock { $0 = .rejected("it answered 500") }
-        bench.look()
+        bench.advance()
         let first = try #require(bench.sent.withLock { $0 }.first)
         let body = try #require(try JSONSerialization.jsonObject(with: Data(first.body)) as? [String: Any])
         #expect(body["type"] as? String == "enforcement.returned")
         #expect((body["data"] as? [String: Any])?["rejected_percent"] as? Double == 100)
-        bench.look(after: 29_999)
+        bench.advance(after: 29_999)
         #expect(bench.sent.withLock { $0.count } == 1)
 
         let second = try Bench(place, at: start + 30_000)
         second.outcome.withLock { $0 = .rejected("it answered 500") }
-        second.look()
+        second.advance()
         let again = try #require(second.sent.withLock { $0 }.first)
         #expect(again.id == first.id && again.body == first.body && again.attempt == 2)
         second.outcome.withLock { $0 = .delivered }
-        second.look(after: 120_000)
+        second.advance(after: 120_000)
         #expect(second.sent.withLock { $0.map(\.attempt) } == [2, 3])
-        second.look(after: 24 * 60 * minute)
+        second.advance(after: 24 * 60 * minute)
         #expect(second.sent.withLock { $0.count } == 2)
     }
 
@@ -377,10 +377,10 @@ struct EnforcementTests {
         let connection = try place.connection(to: "control")
         try connection.run(
             "CREATE TRIGGER kept BEFORE DELETE ON alert BEGIN SELECT RAISE(ABORT, 'kept'); END")
-        for _ in 0..<10 { bench.look(after: 6 * 60 * minute) }
+        for _ in 0..<10 { bench.advance(after: 6 * 60 * minute) }
         #expect(bench.sent.withLock { $0.map(\.attempt) } == Array(1...attempts))
         try connection.run("DROP TRIGGER kept")
-        bench.look()
+        bench.advance()
         #expect(try connection.all("SELECT id FROM alert", []) { $0.text(0) }.isEmpty)
         #expect(bench.sent.withLock { $0.count } == attempts)
     }

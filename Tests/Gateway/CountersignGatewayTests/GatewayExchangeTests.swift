@@ -27,7 +27,7 @@ struct GatewayExchangeTests {
         func wake() { wakes.withLock { $0 += 1 } }
         func stop() {}
 
-        func look() -> [ClusterMessage] { ends.withLock { $0 }.flatMap { $0() } }
+        func taken() -> [ClusterMessage] { ends.withLock { $0 }.flatMap { $0() } }
     }
 
     /// Otherwise the feed would miss the other gateways' verdicts until the next poll.
@@ -41,10 +41,10 @@ struct GatewayExchangeTests {
             recorder: AnalyticsRecorder(), apps: registry, now: { Date(timeIntervalSince1970: 1_000) })
         let exchange = GatewayExchange(channel, gateways: { 2 }, feed, verifier, storage.analytics)
         exchange.start()
-        #expect(channel.look() == [])
+        #expect(channel.taken() == [])
         _ = feed.entries(after: nil)
         #expect(channel.wakes.withLock { $0 } == 1)
-        #expect(channel.look().map(\.kind) == [.watch])
-        #expect(channel.look() == [])
+        #expect(channel.taken().map(\.kind) == [.watch])
+        #expect(channel.taken() == [])
     }
 }

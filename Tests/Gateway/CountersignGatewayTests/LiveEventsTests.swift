@@ -62,13 +62,13 @@ struct LiveEventsTests {
 
     @Test func aLiveFeedRefreshRunsOffTheServersThread() {
         let bench = Bench()
-        let looks = Lock<[@Sendable () -> Void]>([])
-        let watcher = bench.watch { look in looks.withLock { $0.append(look) } }
+        let refreshes = Lock<[@Sendable () -> Void]>([])
+        let watcher = bench.watch { refresh in refreshes.withLock { $0.append(refresh) } }
         #expect(bench.next(watcher) == [])
         // No second refresh starts while one is running.
         #expect(bench.next(watcher) == [])
-        #expect(looks.withLock { $0.count } == 1)
-        for look in looks.withLock({ $0 }) { look() }
+        #expect(refreshes.withLock { $0.count } == 1)
+        for refresh in refreshes.withLock({ $0 }) { refresh() }
         #expect(bench.next(watcher).first == "retry: 1000")
     }
 

@@ -72,7 +72,7 @@ struct AppRegistryTests {
         let clock = ManualClock(now: Date(timeIntervalSince1970: 1_000))
         let registry = AppRegistry(directory: try place.openControl(), now: { clock.now })
         func stored(_ key: WriteKey) throws -> Int64? {
-            try registry.look()
+            try registry.checkForChanges()
             return try apps.writeKeys(of: "shop").first { $0.id == key.id }?.usedMilliseconds
         }
         #expect(try stored(first.entry) == nil)

@@ -48,7 +48,7 @@ enum AgeScenario {
 
     private static func round(
         _ workshop: Workshop, _ library: String, _ arguments: [String], _ delay: Int,
-        _ look: ([Calls.Call], URL, TimeInterval) async throws -> Void
+        _ check: ([Calls.Call], URL, TimeInterval) async throws -> Void
     ) async throws {
         let directory = workshop.directory.appendingPathComponent("tracker")
         let calls = workshop.directory.appendingPathComponent("calls").path
@@ -60,7 +60,7 @@ enum AgeScenario {
             nanoseconds: UInt64.random(in: 0...UInt64(400 + 4 * delay) * 1_000_000, using: &dice))
         let end = SystemClock().uptime
         workshop.kill(process)
-        try await look(Calls.read(calls), directory, end)
+        try await check(Calls.read(calls), directory, end)
         try FileManager.default.removeItem(at: directory)
         try FileManager.default.removeItem(atPath: calls)
     }

@@ -167,7 +167,7 @@ struct BadDayDevice {
         client.identify(userID: "ada")
         print("go")
         fflush(nil)
-        var (looks, sent) = (0, 0)
+        var (still, sent) = (0, 0)
         for number in 0... {
             let start = SystemClock().uptime
             do {
@@ -186,8 +186,8 @@ struct BadDayDevice {
             // Events are queued, nothing was sent since the previous snapshot, and the snapshot shows no reason.
             let isStill =
                 snapshot.queued > 0 && snapshot.sent == sent && waits.isEmpty && snapshot.lastError == nil
-            looks = isStill ? looks + 1 : 0
-            if looks == 3 { journal.write("hidden unseen") }
+            still = isStill ? still + 1 : 0
+            if still == 3 { journal.write("hidden unseen") }
             sent = snapshot.sent
         }
     }

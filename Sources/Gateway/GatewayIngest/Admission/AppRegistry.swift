@@ -176,7 +176,7 @@ package final class AppRegistry: Sendable {
             // After an error, the ticker repeats the check. Until then, the last loaded apps stay in use.
             guard let self else { return }
             do throws(GatewayError) {
-                try look()
+                try checkForChanges()
                 health.note(nil)
             } catch {
                 health.note(error)
@@ -191,7 +191,7 @@ package final class AppRegistry: Sendable {
     }
 
     /// Starts due fetches of published keys, loads changes, and stores the uses of write keys if that is due.
-    func look() throws(GatewayError) {
+    func checkForChanges() throws(GatewayError) {
         refreshPublished()
         try refresh()
         if areUsesDue { try noteWriteKeyUses() }

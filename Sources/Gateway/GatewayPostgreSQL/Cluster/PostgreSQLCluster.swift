@@ -6,7 +6,7 @@ internal import GatewayStorage
 
 /// The gateways of a database, identified by their rows in the table `gateway`.
 final class PostgreSQLCluster: Cluster {
-    private static let longestLook = 0.1
+    private static let longestPause = 0.1
 
     private let settings: PostgreSQLSettings
     private let takesGivenTime: Bool
@@ -53,7 +53,7 @@ final class PostgreSQLCluster: Cluster {
                 connection.withLock { $0.opened = nil }
             }
             Thread.sleep(forTimeInterval: pause)
-            pause = min(2 * pause, Self.longestLook)
+            pause = min(2 * pause, Self.longestPause)
         }
     }
 

@@ -2,17 +2,17 @@
 ///
 /// The age follows from samples of the next transaction id. Unlike `pg_stat_activity`, they need no permission.
 struct ReaderLag {
-    private static let mostLooks = 3_600
+    private static let mostSamples = 3_600
 
-    private var looks: [(milliseconds: Int64, next: Int64)] = []
+    private var samples: [(milliseconds: Int64, next: Int64)] = []
 
     /// Returns the minimum age of the oldest transaction in milliseconds; 0 if it began after the previous sample.
     mutating func note(oldest: Int64, next: Int64, at milliseconds: Int64) -> Int64 {
         // The oldest transaction began before the first sample in which its id was already assigned.
-        let began = looks.first { $0.next > oldest }?.milliseconds
-        if looks.count >= Self.mostLooks { looks.removeFirst() }
-        looks.removeAll { $0.next <= oldest }
-        looks.append((milliseconds, next))
+        let began = samples.first { $0.next > oldest }?.milliseconds
+        if samples.count >= Self.mostSamples { samples.removeFirst() }
+        samples.removeAll { $0.next <= oldest }
+        samples.append((milliseconds, next))
         return began.map { milliseconds - $0 } ?? 0
     }
 }

@@ -322,13 +322,13 @@ final class DeliveryBench {
     }
 
     /// Advances the clock and does the work that is due; at most `most` steps.
-    func look(after milliseconds: Int64 = 0, most: Int = .max) {
+    func advance(after milliseconds: Int64 = 0, most: Int = .max) {
         now.withLock { $0 += milliseconds }
         if way == .pull { return pull(most) }
         runner.wake()
-        runner.look()
+        runner.check()
         pool.drain(most)
-        if most == .max { runner.look() }
+        if most == .max { runner.check() }
     }
 
     /// Leases and processes events in one step, and acknowledges them in the next. An unreachable client leaves

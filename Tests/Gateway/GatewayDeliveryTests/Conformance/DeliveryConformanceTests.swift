@@ -34,22 +34,22 @@ struct DeliveryConformanceTests {
         let bench = try DeliveryBench(way)
         try bench.create()
         bench.log.add(10)
-        bench.look()
+        bench.advance()
         #expect(bench.received == numbers(1...10))
         #expect(try bench.progress()?.committed == 10)
         #expect(try bench.progress()?.deliveredMilliseconds == bench.now.withLock { $0 })
         bench.log.add(1)
-        bench.look(after: 1_000)
+        bench.advance(after: 1_000)
         #expect(bench.received == numbers(1...11))
         #expect(way == .pull || bench.runner.counts.map(\.events) == [11])
     }
 
-    /// ``DeliveryBench/look(after:most:)`` wakes the runner. Here, only the arrival of an event does.
+    /// ``DeliveryBench/advance(after:most:)`` wakes the runner. Here, only the arrival of an event does.
     @Test(arguments: WayCase.run)
     func aStoredEventWakesAnIdleWay(_ way: WayCase) throws {
         let bench = try DeliveryBench(way)
         try bench.create()
-        bench.look()
+        bench.advance()
         for count in 1...2 {
             bench.log.add(1)
             bench.store.arrivals.note(["shop"])
@@ -65,21 +65,21 @@ struct DeliveryConformanceTests {
         try first.create()
         first.log.add(3)
         first.setAway(true)
-        first.look()
+        first.advance()
         let failing = try #require(try first.progress())
         #expect(failing.committed == 0 && failing.failures == 1 && failing.failure != nil)
         #expect(failing.failedMilliseconds == first.now.withLock { $0 })
         #expect(failing.nextMilliseconds > first.now.withLock { $0 })
         #expect(first.runner.counts.map(\.isFailing) == [true])
         first.setAway(false)
-        first.look()
+        first.advance()
         #expect(first.received.isEmpty, "the back-off has not ended")
 
         let second = try DeliveryBench(after: first)
         second.log.add(2)
-        second.look()
+        second.advance()
         #expect(second.received.isEmpty, "the back-off continues after a restart")
-        second.look(after: 86_400_000)
+        second.advance(after: 86_400_000)
         #expect(second.received == numbers(1...5))
         let over = try #require(try second.progress())
         #expect(over.failures == 0 && over.failingSinceMilliseconds == nil && over.committed == 5)
@@ -93,18 +93,18 @@ struct DeliveryConformanceTests {
         try bench.create()
         bench.log.add(1)
         bench.setAway(true)
-        bench.look()
+        bench.advance()
         if isPaused {
             try bench.setPause(true)
-            bench.look()
+            bench.advance()
             #expect(bench.runner.counts.map(\.isFailing) == [false])
             bench.setAway(false)
-            bench.look(after: 86_400_000)
+            bench.advance(after: 86_400_000)
         }
         bench.setAway(false)
         #expect(bench.received.isEmpty)
         try bench.setPause(false)
-        bench.look()
+        bench.advance()
         #expect(bench.received == ["1"])
     }
 
@@ -116,25 +116,25 @@ struct DeliveryConformanceTests {
         var bench = try DeliveryBench(way)
         try bench.create()
         bench.log.add(1)
-        bench.look()
+        bench.advance()
         bench.log.add(2)
         bench.log.state.withLock { ($0.floor, $0.leftOut) = (2, [3]) }
-        bench.look()
+        bench.advance()
         #expect(try bench.progress()?.committed == 3)
         #expect(try bench.consumers.find(try bench.id).gap.isOpen)
         bench = try DeliveryBench(after: bench)
         bench.log.add(1)
         bench.setAway(true)
-        bench.look()
+        bench.advance()
         #expect(try bench.consumers.find(try bench.id).gap.isOpen)
         bench = try DeliveryBench(after: bench)
         bench.setAway(false)
-        bench.look(after: 86_400_000)
+        bench.advance(after: 86_400_000)
         #expect(bench.received == ["1", "4"])
         if toReceiver { #expect(bench.reportsGap == true) }
         #expect(try !bench.consumers.find(try bench.id).gap.isOpen)
         bench.log.add(1)
-        bench.look(after: 1_000)
+        bench.advance(after: 1_000)
         #expect(bench.received == ["1", "4", "5"])
         if toReceiver { #expect(bench.reportsGap == false, "the gap is reported once") }
         // Pull clients learn of the gap from the response, so nothing is logged.
@@ -147,10 +147,10 @@ struct DeliveryConformanceTests {
     func eventsDeletedBeforeTheFirstDeliveryAreLoggedAsAGap(_ way: WayCase, reports: Int) throws {
         let bench = try DeliveryBench(way)
         try bench.create()
-        bench.look()
+        bench.advance()
         bench.log.add(3)
         bench.log.state.withLock { $0.floor = 2 }
-        bench.look()
+        bench.advance()
         #expect(bench.received == ["3"])
         #expect(bench.logged("delivery missed events").count == reports)
     }
@@ -160,11 +160,11 @@ struct DeliveryConformanceTests {
         let bench = try DeliveryBench(.file)
         try bench.create()
         bench.log.add(1)
-        bench.look()
+        bench.advance()
         bench.log.add(2_000)
         // Retention deletes events while the file is written.
         bench.log.state.withLock { $0.nextFloor = 1_500 }
-        bench.look()
+        bench.advance()
         #expect(bench.received == numbers(1...1_001) + numbers(1_501...2_001))
         #expect(bench.reportsGap == true)
         #expect(bench.logged("delivery missed events").count == 1)
@@ -173,14 +173,14 @@ struct DeliveryConformanceTests {
     @Test func aGapBeforeTheFirstFileIsReported() throws {
         let bench = try DeliveryBench(.file)
         try bench.create()
-        bench.look()
+        bench.advance()
         // The position moves past a deleted user's event, so it is above 0 before the first file.
         bench.log.add(1, users: ["ada"])
         bench.log.delete(user: "ada")
-        bench.look(after: 1_000)
+        bench.advance(after: 1_000)
         bench.log.add(3)
         bench.log.state.withLock { $0.floor = 3 }
-        bench.look(after: 1_000)
+        bench.advance(after: 1_000)
         #expect(bench.received == ["4"])
         #expect(bench.reportsGap == true)
     }
@@ -191,10 +191,10 @@ struct DeliveryConformanceTests {
         try bench.create()
         bench.log.add(2)
         bench.log.state.withLock { $0.isBroken = true }
-        bench.look()
+        bench.advance()
         #expect(try bench.received.isEmpty && bench.progress()?.failures == 0)
         bench.log.state.withLock { $0.isBroken = false }
-        bench.look(after: 1_000)
+        bench.advance(after: 1_000)
         #expect(bench.received == numbers(1...2))
     }
 
@@ -203,7 +203,7 @@ struct DeliveryConformanceTests {
     func retentionWaitsUpToTheHoldAndThenReportsTheGap(_ way: WayCase, holds: Bool) throws {
         let bench = try DeliveryBench(way)
         try bench.create(holdDays: holds ? 3 : nil)
-        bench.look()
+        bench.advance()
         let now = Milliseconds(Date()).count
         for (id, age) in [("older than the hold", 10), ("held", 2)] {
             _ = try StorageConformance.append(
@@ -243,10 +243,10 @@ struct DeliveryConformanceTests {
         for round in 0..<6 {
             bench.log.add(5, users: ["ada", "bob", "eve"])
             bench.setAway(round % 2 == 0)
-            bench.look(after: 60_000)
+            bench.advance(after: 60_000)
             if round % 2 == 0 { bench.setAway(false) }
         }
-        bench.look(after: 86_400_000)
+        bench.advance(after: 86_400_000)
         #expect(bench.received == numbers(1...30))
     }
 
@@ -256,10 +256,10 @@ struct DeliveryConformanceTests {
         try bench.create()
         bench.log.add(6, users: ["ada", "bob"])
         bench.setAway(true)
-        bench.look()
+        bench.advance()
         bench.log.delete(user: "ada")
         bench.setAway(false)
-        bench.look(after: 86_400_000)
+        bench.advance(after: 86_400_000)
         #expect(bench.received == ["2", "4", "6"])
         #expect(try bench.progress()?.committed == 6 && bench.progress()?.gap == EventGap.none)
         if way == .webhook { expectOneIDForEachContent(bench) }
@@ -272,13 +272,13 @@ struct DeliveryConformanceTests {
         try bench.create()
         bench.log.add(3)
         bench.setAway(true)
-        bench.look()
+        bench.advance()
         bench.log.add(3)
-        bench.look(after: 60_000)
+        bench.advance(after: 60_000)
         try bench.directory.webhooks.change(try bench.id.name, of: "shop", ["batch_size": 2], at: 0)
-        bench.look()
+        bench.advance()
         bench.setAway(false)
-        bench.look(after: 86_400_000)
+        bench.advance(after: 86_400_000)
         #expect(bench.requests.map(\.events) == [[1, 2, 3], [1, 2, 3], [1, 2], [1, 2], [3, 4], [5, 6]])
         expectOneIDForEachContent(bench)
     }
@@ -289,11 +289,11 @@ struct DeliveryConformanceTests {
         let bench = try DeliveryBench(way)
         try bench.create()
         bench.log.add(5)
-        bench.look()
+        bench.advance()
         try bench.replay(after: 2, through: 5)
-        bench.look()
+        bench.advance()
         bench.log.add(1)
-        bench.look(after: 10_000)
+        bench.advance(after: 10_000)
         #expect(bench.received == numbers(1...5) + numbers(3...6))
         #expect(try bench.progress()?.committed == 6)
     }
@@ -304,8 +304,8 @@ struct DeliveryConformanceTests {
         let bench = try DeliveryBench(way)
         try bench.create(name: "even")
         bench.log.add(7)
-        bench.look()
-        bench.look(after: 1_000)
+        bench.advance()
+        bench.advance(after: 1_000)
         #expect(bench.received == ["2", "4", "6"])
         #expect(try bench.progress()?.committed == 7)
     }
@@ -316,12 +316,12 @@ struct DeliveryConformanceTests {
         try bench.create()
         bench.log.add(3)
         bench.setAway(true)
-        bench.look()
+        bench.advance()
         let late = try bench.consumers.find(try bench.id)
         #expect(late.lag == 3 && late.oldestUnreadMilliseconds == 1)
         bench.setAway(false)
-        bench.look(after: 86_400_000)
-        bench.look(after: 1_000)
+        bench.advance(after: 86_400_000)
+        bench.advance(after: 1_000)
         let done = try bench.consumers.find(try bench.id)
         #expect(done.lag == 0 && done.oldestUnreadMilliseconds == nil)
     }
@@ -332,7 +332,7 @@ struct DeliveryConformanceTests {
         let bench = try DeliveryBench(way)
         try bench.create()
         bench.log.add(1)
-        bench.look()
+        bench.advance()
         if isApp {
             _ = try bench.directory.deleteApp(id: "shop")
             try bench.store.erase(appID: "shop")
@@ -340,7 +340,7 @@ struct DeliveryConformanceTests {
             try bench.delete()
         }
         bench.log.add(1)
-        bench.look(after: 86_400_000)
+        bench.advance(after: 86_400_000)
         #expect(bench.received == ["1"])
         #expect(try bench.consumers.progress(way.kind).isEmpty && bench.runner.ids.isEmpty)
     }
@@ -350,22 +350,22 @@ struct DeliveryConformanceTests {
         let bench = try DeliveryBench(way)
         try bench.create()
         bench.log.add(2)
-        bench.look()
+        bench.advance()
         bench.hasDuty.withLock { $0 = false }
         bench.log.add(2)
-        bench.look()
+        bench.advance()
         #expect(bench.received == numbers(1...2))
         let otherHasDuty = Lock(true)
         let other = try bench.rival { otherHasDuty.withLock { $0 } }
-        other.look()
+        other.advance()
         bench.pool.drain()
-        other.look()
+        other.advance()
         #expect(bench.received == numbers(1...4))
         otherHasDuty.withLock { $0 = false }
-        other.look()
+        other.advance()
         bench.log.add(1)
         bench.hasDuty.withLock { $0 = true }
-        bench.look()
+        bench.advance()
         #expect(bench.received == numbers(1...5), "the position was read again")
     }
 
@@ -376,10 +376,10 @@ struct DeliveryConformanceTests {
         try bench.create()
         for round in 1...20 {
             bench.log.add(3)
-            bench.look(after: 60_000, most: round % 7)
+            bench.advance(after: 60_000, most: round % 7)
             bench = try DeliveryBench(after: bench)
         }
-        bench.look(after: 60_000)
+        bench.advance(after: 60_000)
         #expect(distinct(bench.received) == numbers(1...60))
         if way == .webhook || way == .stream { expectOneIDForEachContent(bench) }
         if way == .stream || way == .file {
@@ -422,7 +422,7 @@ struct DeliveryConformanceTests {
         if way == .stream {
             try store(4, epoch: current + 1, last: 0)
             bench = try DeliveryBench(after: bench)
-            bench.runner.look()
+            bench.runner.check()
             let own = try #require(try bench.progress())
             #expect(own.committed == 0 && own.epoch == current, "the position is of another epoch")
             // The earlier version stored the position of a stream among the consumers too, without an epoch.
@@ -430,24 +430,24 @@ struct DeliveryConformanceTests {
         }
         try store(4)
         bench = try DeliveryBench(after: bench)
-        bench.runner.look()
+        bench.runner.check()
         let moved = try #require(try bench.progress())
         #expect(moved.committed == 4)
         if way == .webhook {
             #expect(moved.messageID == "msg_a" && moved.through == 6 && moved.failures == 2)
             #expect(moved.digest == "d" && moved.gap.isOpen && moved.nextMilliseconds == 1_800_000_050_000)
         }
-        bench.look(after: 60_000)
+        bench.advance(after: 60_000)
         #expect(bench.received == numbers(5...9))
         // A gateway of the earlier version has delivered less than this one, then more.
         try store(2, last: bench.receiver.stream.last)
         bench = try DeliveryBench(after: bench)
-        bench.look(after: 60_000)
+        bench.advance(after: 60_000)
         #expect(try bench.received == numbers(5...9) && bench.progress()?.committed == 9)
         bench.log.add(3)
         try store(11, last: bench.receiver.stream.last)
         bench = try DeliveryBench(after: bench)
-        bench.runner.look()
+        bench.runner.check()
         #expect(try bench.progress()?.committed == 11)
     }
 }

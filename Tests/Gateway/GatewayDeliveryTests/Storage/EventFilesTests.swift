@@ -65,10 +65,10 @@ struct EventFilesTests {
             /// Writes the files of all hours that have ended.
             func finish() {
                 runner.wake()
-                runner.look()
+                runner.check()
                 pool.drain()
                 // Stores the position.
-                runner.look()
+                runner.check()
             }
         }
 

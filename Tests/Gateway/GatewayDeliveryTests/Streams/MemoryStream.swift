@@ -227,7 +227,7 @@ final class StreamBench {
         /// Delivers one batch, or reads the stream's state.
         func step() {
             runner.wake()
-            runner.look()
+            runner.check()
             pool.drain(2)
         }
     }
@@ -251,9 +251,9 @@ final class StreamBench {
     func run(_ publisher: Publisher) throws {
         pass(60_000)
         publisher.runner.wake()
-        publisher.runner.look()
+        publisher.runner.check()
         publisher.pool.drain()
-        publisher.runner.look()
+        publisher.runner.check()
         let progress = try publisher.progress
         guard progress.failures > 0, let failure = progress.failure else { return }
         throw StreamError(StreamError.Code(rawValue: failure.code) ?? .storage, failure.reason)

@@ -16,9 +16,9 @@ struct StreamRunnerTests {
     init() throws { bench = try StreamBench() }
 
     private func turn(_ runner: DeliveryRunner) {
-        runner.look()
+        runner.check()
         bench.pool.drain()
-        runner.look()
+        runner.check()
     }
 
     private func position() throws -> Int64 {

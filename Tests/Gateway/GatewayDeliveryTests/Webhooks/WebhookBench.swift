@@ -51,7 +51,7 @@ extension DeliveryBench {
             return held
         }
         for request in waiting { request.done(WebhookAttempt(status: 200)) }
-        look()
+        advance()
     }
 
     func progress(_ endpoint: WebhookEndpoint) throws -> DeliveryProgress? {

@@ -20,15 +20,15 @@ struct WebhookRunnerTests {
         let endpoint = try bench.endpoint()
         bench.log.add(3)
         bench.answer { _ in 500 }
-        bench.look()
+        bench.advance()
         bench.log.add(2)
-        bench.look(after: 4_999)
+        bench.advance(after: 4_999)
         #expect(bench.requests.count == 1)
-        bench.look(after: 1)
+        bench.advance(after: 1)
 
         let again = try DeliveryBench(after: bench)
         again.answer { _ in 200 }
-        again.look(after: 10_000)
+        again.advance(after: 10_000)
         let sent = again.requests
         #expect(sent.map(\.events) == [[1, 2, 3], [1, 2, 3], [1, 2, 3], [4, 5]])
         #expect(Set(sent.prefix(3).map(\.messageID)).count == 1)
@@ -77,13 +77,13 @@ struct WebhookRunnerTests {
         let endpoint = try bench.endpoint(["batch_size": 4])
         bench.log.add(6)
         bench.answer { _ in 500 }
-        bench.look()
+        bench.advance()
         try change.make(bench, endpoint)
         // Reads the changed settings.
-        bench.runner.look()
+        bench.runner.check()
         let next = try isTakenOver ? DeliveryBench(after: bench) : bench
         next.answer { _ in 204 }
-        next.look(after: 5_000)
+        next.advance(after: 5_000)
         let first = try #require(next.requests.first)
         let later = next.requests.dropFirst()
         #expect(first.events == [1, 2, 3, 4])
@@ -96,17 +96,17 @@ struct WebhookRunnerTests {
     func aRetriedReplayKeepsItsIDOnlyWithTheSameEvents(isTakenOver: Bool) throws {
         let endpoint = try bench.endpoint(["batch_size": 4])
         bench.log.add(4)
-        bench.look()
+        bench.advance()
         bench.clearRequests()
         let webhooks = bench.directory.webhooks
         let id = try webhooks.request(.replay, of: endpoint.id, of: "shop", after: 0, through: 4, at: 0)
         bench.answer { _ in 500 }
-        bench.look()
-        bench.look(after: 5_000)
+        bench.advance()
+        bench.advance(after: 5_000)
         try webhooks.change(endpoint.id, of: "shop", ["name": "odd"], at: 0)
         let next = try isTakenOver ? DeliveryBench(after: bench) : bench
         next.answer { _ in 204 }
-        next.look(after: 10_000)
+        next.advance(after: 10_000)
         let sent = next.requests
         #expect(sent.map(\.events) == [[1, 2, 3, 4], [1, 2, 3, 4], [1, 3]])
         #expect(sent[0].messageID == id && sent[1].messageID == id && sent[2].messageID != id)
@@ -117,7 +117,7 @@ struct WebhookRunnerTests {
         _ = try bench.endpoint(["batch_size": 8])
         bench.log.add(20)
         bench.answer { $0.events.count > 3 ? 413 : 200 }
-        bench.look()
+        bench.advance()
         let sent = bench.requests
         #expect(sent.prefix(4).map(\.events) == [Array(1...8), Array(1...4), [1, 2], [3, 4, 5]])
         #expect(Set(sent.prefix(4).map(\.messageID)).count == 4)
@@ -127,12 +127,12 @@ struct WebhookRunnerTests {
     @Test func aReplayThatIsTooLargeIsHalvedToo() throws {
         let endpoint = try bench.endpoint(["batch_size": 8])
         bench.log.add(8)
-        bench.look()
+        bench.advance()
         bench.clearRequests()
         bench.answer { $0.events.count > 2 ? 413 : 200 }
         _ = try bench.directory.webhooks.request(
             .replay, of: endpoint.id, of: "shop", after: 0, through: 8, at: 0)
-        bench.look()
+        bench.advance()
         let taken = bench.requests.filter { $0.events.count <= 2 }
         #expect(taken.flatMap(\.events) == Array(1...8))
         #expect(Set(bench.requests.map(\.messageID)).count == bench.requests.count)
@@ -142,11 +142,11 @@ struct WebhookRunnerTests {
         let endpoint = try bench.endpoint()
         bench.log.add(1)
         bench.answer { _ in 413 }
-        bench.look()
-        bench.look(after: 4_999)
+        bench.advance()
+        bench.advance(after: 4_999)
         #expect(bench.requests.count == 1)
         #expect(try bench.progress(endpoint)?.failures == 1)
-        bench.look(after: 1)
+        bench.advance(after: 1)
         #expect(bench.requests.count == 2)
     }
 
@@ -156,7 +156,7 @@ struct WebhookRunnerTests {
         bench.answer { $0.endpoint == slow.id ? nil : 200 }
         for _ in 1...3 {
             bench.log.add(5)
-            bench.look()
+            bench.advance()
         }
         let sent = bench.requests
         #expect(sent.count { $0.endpoint == slow.id } == 1)
@@ -188,23 +188,23 @@ struct WebhookRunnerTests {
         let endpoint = try bench.endpoint()
         bench.log.add(1)
         bench.answer { _ in 410 }
-        bench.look()
+        bench.advance()
         func paused() throws -> WayPause? {
             try bench.directory.webhooks.endpoint(endpoint.id, of: "shop").pause
         }
         #expect(try paused()?.reason == .gone)
         #expect(try paused()?.by == "gateway")
-        bench.look(after: 86_400_000)
+        bench.advance(after: 86_400_000)
         #expect(bench.requests.count == 1)
 
         try bench.directory.webhooks.setPause(nil, of: endpoint.id, of: "shop", at: 0)
         bench.answer { _ in 503 }
-        for _ in 0..<4 { bench.look(after: 86_400_000) }
+        for _ in 0..<4 { bench.advance(after: 86_400_000) }
         #expect(try paused() == nil)
-        for _ in 0..<2 { bench.look(after: 86_400_000) }
+        for _ in 0..<2 { bench.advance(after: 86_400_000) }
         #expect(try paused()?.reason == .failing)
         let count = bench.requests.count
-        bench.look(after: 86_400_000)
+        bench.advance(after: 86_400_000)
         #expect(bench.requests.count == count)
         let alerts = try bench.directory.alerts.takeDue(at: bench.now.withLock { $0 })
         let texts = alerts.map { String(decoding: $0.body, as: UTF8.self) }
@@ -215,7 +215,7 @@ struct WebhookRunnerTests {
 
         try bench.directory.webhooks.setPause(nil, of: endpoint.id, of: "shop", at: 0)
         bench.answer { _ in 204 }
-        bench.look()
+        bench.advance()
         #expect(bench.requests.last?.events == [1])
         #expect(try bench.progress(endpoint)?.committed == 1)
     }
@@ -223,16 +223,16 @@ struct WebhookRunnerTests {
     @Test func replaysAndTestsDoNotMoveThePosition() throws {
         let endpoint = try bench.endpoint(["batch_size": 2])
         bench.log.add(6)
-        bench.look()
+        bench.advance()
         bench.clearRequests()
         let webhooks = bench.directory.webhooks
         try webhooks.setPause(.init(.requested, by: "lee"), of: endpoint.id, of: "shop", at: 0)
         let test = try webhooks.request(.test, of: endpoint.id, of: "shop", at: 0)
         let replay = try webhooks.request(.replay, of: endpoint.id, of: "shop", after: 1, through: 4, at: 0)
         // Reads the pause and the requests.
-        bench.runner.look()
+        bench.runner.check()
         bench.log.add(2)
-        bench.look()
+        bench.advance()
         let sent = bench.requests
         #expect(sent.map(\.isTest) == [true, false, false])
         #expect(sent.map(\.isReplay) == [false, true, true])
@@ -258,25 +258,25 @@ struct WebhookRunnerTests {
     @Test func theListOfDeliveriesIsBounded() throws {
         let endpoint = try bench.endpoint(["batch_size": 1])
         bench.log.add(DeliveryStore.mostOfEndpoint + 20)
-        bench.look()
+        bench.advance()
         let kept = try bench.deliveries(of: endpoint)
         #expect(kept.count == DeliveryStore.mostOfEndpoint)
         #expect(kept.first?.lastSequence == 220 && kept.last?.lastSequence == 21)
-        bench.look(after: Int64(DeliveryStore.keptDays) * 86_400_000 + 3_600_000)
+        bench.advance(after: Int64(DeliveryStore.keptDays) * 86_400_000 + 3_600_000)
         #expect(try bench.deliveries(of: endpoint).isEmpty)
     }
 
     @Test func dataOfADeletedEndpointIsDeletedAlsoAfterAClockJump() throws {
         let right = bench.now.withLock { $0 }
-        bench.look(after: 365 * 86_400_000)
+        bench.advance(after: 365 * 86_400_000)
         bench.now.withLock { $0 = right }
         let endpoint = try bench.endpoint()
         bench.log.add(1)
-        bench.look()
+        bench.advance()
         #expect(try !bench.deliveries(of: endpoint).isEmpty)
         try bench.directory.webhooks.delete(endpoint.id, of: "shop")
         bench.runner.wake()
-        bench.look(after: 3_600_000)
+        bench.advance(after: 3_600_000)
         #expect(try bench.deliveries(of: endpoint).isEmpty)
     }
 
@@ -285,7 +285,7 @@ struct WebhookRunnerTests {
         bench.log.add(5, bytes: 200_000)
         bench.log.add(1, bytes: 600_000)
         bench.log.add(1)
-        bench.look()
+        bench.advance()
         #expect(bench.requests.map(\.events) == [[1, 2], [3, 4], [5], [6], [7]])
     }
 

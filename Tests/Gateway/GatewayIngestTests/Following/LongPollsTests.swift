@@ -48,7 +48,7 @@ struct LongPollsTests {
 
     /// A request that counts its polls.
     private final class Reader: Sendable {
-        let looks = AsyncStream<Int>.makeStream()
+        let reads = AsyncStream<Int>.makeStream()
         let answered = AsyncStream<Void>.makeStream()
         private let count = Lock(0)
         private let found = Lock(false)
@@ -65,19 +65,19 @@ struct LongPollsTests {
 
         func find() { found.withLock { $0 = true } }
 
-        func look() -> LongPolls.Look {
+        func read() -> LongPolls.ReadResult {
             let number = count.withLock { count in
                 count += 1
                 return count
             }
-            looks.continuation.yield(number)
+            reads.continuation.yield(number)
             gate?.wait()
             return found.withLock { $0 }
                 ? .answer(.text(200, "found")) : .nothing(.text(200, "nothing"), againAfter: again)
         }
 
         func hasRead(_ number: Int) async {
-            for await each in looks.stream where each >= number { return }
+            for await each in reads.stream where each >= number { return }
         }
     }
 
@@ -94,11 +94,11 @@ struct LongPollsTests {
     private func outcome(
         _ polls: LongPolls? = nil, of app: String = "shop", from address: String = "192.0.2.1",
         seconds: Int = 30, rejection: @autoclosure @escaping @Sendable () -> HTTPResponse? = nil,
-        look: @escaping @Sendable () -> LongPolls.Look = { .answer(.text(200, "found")) }
+        read: @escaping @Sendable () -> LongPolls.ReadResult = { .answer(.text(200, "found")) }
     ) -> HTTPOutcome {
         (polls ?? self.polls).outcome(
             of: app, from: address, waitSeconds: seconds, busy: .text(429, "busy"), check: rejection,
-            look: look)
+            read: read)
     }
 
     /// Begins a request. The result waits for the text of its answer.
@@ -108,7 +108,7 @@ struct LongPollsTests {
     ) throws -> () async -> String? {
         guard
             case .later(let start, let poll) = outcome(
-                of: app, from: address, seconds: seconds, rejection: rejection(), look: { reader.look() })
+                of: app, from: address, seconds: seconds, rejection: rejection(), read: { reader.read() })
         else { throw CancellationError() }
         start { reader.answered.continuation.yield() }
         return {

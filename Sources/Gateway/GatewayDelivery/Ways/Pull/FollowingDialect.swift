@@ -75,7 +75,7 @@ package struct FollowingDialect: Dialect {
         var waitSeconds = 0
         /// Whether events are leased to the request for some time.
         var leases = false
-        let look: @Sendable () throws -> LongPolls.Look
+        let read: @Sendable () throws -> LongPolls.ReadResult
     }
 
     private func endpoint(
@@ -120,9 +120,9 @@ package struct FollowingDialect: Dialect {
                 return Self.response(error, requestID)
             }
         }
-        let look: @Sendable () -> LongPolls.Look = {
+        let read: @Sendable () -> LongPolls.ReadResult = {
             do {
-                return try reading.get().look()
+                return try reading.get().read()
             } catch {
                 return .answer(Self.response(error, requestID))
             }
@@ -134,7 +134,7 @@ package struct FollowingDialect: Dialect {
         let outcome = polls.outcome(
             of: appID, from: request.clientAddress, waitSeconds: wait,
             busy: FollowingError.tooMany.response(requestID: requestID), isGone: isGone, check: check,
-            look: look)
+            read: read)
         guard case .later(let start, let poll) = outcome else { return outcome }
         return .later(
             start: start,

@@ -9,7 +9,7 @@ package import GatewayModel
 /// thread. It is woken by new events of its app and by a timer.
 package final class LongPolls: Sendable {
     /// The result of one read.
-    enum Look: Sendable {
+    enum ReadResult: Sendable {
         case answer(HTTPResponse)
         /// No events yet. The response to send at the deadline, and the maximum number of milliseconds until
         /// the next read.
@@ -76,18 +76,18 @@ package final class LongPolls: Sendable {
         }
     }
 
-    /// Responds with the result of `look` within `waitSeconds`, or with `busy` if too many requests wait. `check`
+    /// Responds with the result of `read` within `waitSeconds`, or with `busy` if too many requests wait. `check`
     /// returns the response to a request that is not authorized, and runs before each read. If `isGone` reports
     /// that the client has disconnected, nothing is read or leased.
     func outcome(
         of appID: String, from address: String, waitSeconds: Int, busy: HTTPResponse,
         isGone: @escaping @Sendable () -> Bool = { false },
-        check: @escaping @Sendable () -> HTTPResponse?, look: @escaping @Sendable () -> Look
+        check: @escaping @Sendable () -> HTTPResponse?, read: @escaping @Sendable () -> ReadResult
     ) -> HTTPOutcome {
         guard unchecked.take(address) else { return .answer(busy) }
         let request = WaitingRequest(
             appID: appID, deadline: clock() + Milliseconds(seconds: waitSeconds).count, isGone: isGone,
-            check: check, look: look)
+            check: check, read: read)
         let client = WaitingRequest.Client { [weak self, weak request] in
             if let self, let request { finish(request, nil) }
         }
@@ -101,7 +101,7 @@ package final class LongPolls: Sendable {
                     if let response = rejection ?? (admit(request) ? nil : busy) {
                         return finish(request, response)
                     }
-                    queue.addOperation { [self] in checkAndLook(request) }
+                    queue.addOperation { [self] in checkAndRead(request) }
                 }
             },
             poll: {
@@ -121,10 +121,10 @@ package final class LongPolls: Sendable {
         }
     }
 
-    private func look(for request: WaitingRequest) {
+    private func read(for request: WaitingRequest) {
         guard !request.isOver, !request.isGone() else { return finish(request, nil) }
         let ticket = arrivals.ticket
-        let (found, pause) = pace.read(request.look)
+        let (found, pause) = pace.read(request.read)
         switch found {
         case .answer(let response):
             guard pause > 0 else { return finish(request, response) }
@@ -153,28 +153,28 @@ package final class LongPolls: Sendable {
                 }
             }
             if state.withLock({ $0.isDraining }) { wake(request, after: 0) }
-            if request.endsRest() { lookAgain(request, at: time + Self.pause) }
+            if request.endsRest() { scheduleRead(request, at: time + Self.pause) }
         }
     }
 
     /// Schedules a read, at least `pause` milliseconds after the last one.
     private func wake(_ request: WaitingRequest, after pause: Int64) {
-        if request.wakes() { lookAgain(request, at: pause == 0 ? 0 : request.lastLook + pause) }
+        if request.wakes() { scheduleRead(request, at: pause == 0 ? 0 : request.lastRead + pause) }
     }
 
-    private func lookAgain(_ request: WaitingRequest, at time: Int64) {
+    private func scheduleRead(_ request: WaitingRequest, at time: Int64) {
         guard time > clock() else {
-            queue.addOperation { [self] in checkAndLook(request) }
+            queue.addOperation { [self] in checkAndRead(request) }
             return
         }
         schedule(time) { [weak self] in
             guard let self else { return }
-            queue.addOperation { [self] in checkAndLook(request) }
+            queue.addOperation { [self] in checkAndRead(request) }
         }
     }
 
-    private func checkAndLook(_ request: WaitingRequest) {
-        if let rejection = request.check() { finish(request, rejection) } else { look(for: request) }
+    private func checkAndRead(_ request: WaitingRequest) {
+        if let rejection = request.check() { finish(request, rejection) } else { read(for: request) }
     }
 
     private func finish(_ request: WaitingRequest, _ response: HTTPResponse?) {
@@ -202,18 +202,18 @@ final class WaitingRequest: Sendable {
 
     private enum Phase: Equatable {
         /// A read is running or scheduled. `again` is true if another read must follow.
-        case looking(again: Bool)
+        case reading(again: Bool)
         case resting
         case over
     }
 
     private struct State {
-        var phase = Phase.looking(again: false)
+        var phase = Phase.reading(again: false)
         var resume: (@Sendable () -> Void)?
         var waiter: EventArrivals.Waiter?
         var response: HTTPResponse?
         var held: HTTPResponse?
-        var lastLook: Int64 = 0
+        var lastRead: Int64 = 0
         var again: Int64?
     }
 
@@ -221,24 +221,24 @@ final class WaitingRequest: Sendable {
     let deadline: Int64
     let isGone: @Sendable () -> Bool
     let check: @Sendable () -> HTTPResponse?
-    let look: @Sendable () -> LongPolls.Look
+    let read: @Sendable () -> LongPolls.ReadResult
     private let state = Lock(State())
 
     init(
         appID: String, deadline: Int64, isGone: @escaping @Sendable () -> Bool,
-        check: @escaping @Sendable () -> HTTPResponse?, look: @escaping @Sendable () -> LongPolls.Look
+        check: @escaping @Sendable () -> HTTPResponse?, read: @escaping @Sendable () -> LongPolls.ReadResult
     ) {
         self.appID = appID
         self.deadline = deadline
         self.isGone = isGone
         self.check = check
-        self.look = look
+        self.read = read
     }
 
     var response: HTTPResponse? { state.withLock { $0.response } }
     /// A response with events that ``ReadingPace`` delays; nil without one.
     var held: HTTPResponse? { state.withLock { $0.held } }
-    var lastLook: Int64 { state.withLock { $0.lastLook } }
+    var lastRead: Int64 { state.withLock { $0.lastRead } }
     /// Whether the request was answered or its client has disconnected.
     var isOver: Bool { state.withLock { $0.phase == .over } }
 
@@ -252,7 +252,7 @@ final class WaitingRequest: Sendable {
         let waiter = wait()
         let isOver = state.withLock { state in
             state.waiter = waiter
-            state.lastLook = time
+            state.lastRead = time
             return state.phase == .over
         }
         // The client has disconnected, so no later call cancels the waiter.
@@ -271,8 +271,8 @@ final class WaitingRequest: Sendable {
     /// Ends a read without events. Returns true if another read was requested meanwhile.
     func endsRest() -> Bool {
         state.withLock { state in
-            guard case .looking(let again) = state.phase else { return false }
-            state.phase = again ? .looking(again: false) : .resting
+            guard case .reading(let again) = state.phase else { return false }
+            state.phase = again ? .reading(again: false) : .resting
             return again
         }
     }
@@ -282,11 +282,11 @@ final class WaitingRequest: Sendable {
         state.withLock { state in
             switch state.phase {
             case .over: return false
-            case .looking:
-                state.phase = .looking(again: true)
+            case .reading:
+                state.phase = .reading(again: true)
                 return false
             case .resting:
-                state.phase = .looking(again: false)
+                state.phase = .reading(again: false)
                 return true
             }
         }

@@ -29,7 +29,7 @@ package final class ReadingPace: Sendable {
     /// the ratio is 1.0 to 1.3: the scheduler gives a thread a processor for milliseconds while writers wait.
     static let shortness = 1.05
     /// Seconds of CPU time. Shorter reads are never delayed. Readers that are up to date have such short reads.
-    static let shortLook = 0.001
+    static let shortRead = 0.001
     static let longestPause = 2.0
 
     private struct State {
@@ -52,15 +52,15 @@ package final class ReadingPace: Sendable {
     }
 
     /// Reads. Returns the result and the delay in seconds before it is sent.
-    func read<Found>(_ look: () -> Found) -> (found: Found, pause: Double) {
+    func read<Found>(_ work: () -> Found) -> (found: Found, pause: Double) {
         let before = times()
-        let found = look()
+        let found = work()
         let after = times()
         let (ran, took) = (after.ran - before.ran, after.clock - before.clock)
         let note = arrivals.lastNote
         let pause = state.withLock { state -> Double in
             if state.note != note { (state.note, state.notedAt) = (note, after.clock) }
-            guard ran >= Self.shortLook else { return 0 }
+            guard ran >= Self.shortRead else { return 0 }
             state.ran = state.ran * 0.8 + ran
             state.took = state.took * 0.8 + took
             // Elapsed time beyond CPU time means that the thread has waited for a processor.
