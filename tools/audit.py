@@ -107,7 +107,7 @@ class Reader:
 
     def __init__(self, name, gateways, bearer, workers=1):
         self.name, self.gateways, self.bearer = name, gateways, bearer
-        self.seen, self.confirmed, self.problems, self.sought = [], Counter(), [], None
+        self.seen, self.confirmed, self.problems, self.last_seek = [], Counter(), [], None
         self.lock, self.stopping = threading.Lock(), threading.Event()
         self.threads = [threading.Thread(target=self.run, daemon=True) for _ in range(workers)]
         for thread in self.threads:
@@ -221,7 +221,7 @@ class Consumer(Reader):
             # Counted before the request, because a worker may get events between the seek and its response.
             began, event = len(self.seen), answer["events"][-1]
             if self.ask("POST", f"consumers/{self.name}/seek", {"position": event["position"]})[0] == 200:
-                self.sought = (event["seq"], began)
+                self.last_seek = (event["seq"], began)
 
 
 def listed(folder):
@@ -245,7 +245,7 @@ class Listed(Follower):
 
     def __init__(self, name, seen, stored):
         of_id = {row[2]: row for row in stored}
-        self.name, self.confirmed, self.problems, self.sought = name, Counter(), [], None
+        self.name, self.confirmed, self.problems, self.last_seek = name, Counter(), [], None
         self.seen = [of_id.get(one, (0, None, one)) if isinstance(one, str) else one for one in seen]
 
 
@@ -377,10 +377,10 @@ def read(log, reader, lossy):
         "came again": len(reader.seen) - len(first) if isinstance(reader, Follower) else 0,
         "came out of order": sum(
             one[0] > other[0] for order in orders for one, other in zip(order, order[1:])),
-        "were confirmed twice": 0 if reader.sought or lossy else sum(count > 1 for count in reader.confirmed.values()),
+        "were confirmed twice": 0 if reader.last_seek or lossy else sum(count > 1 for count in reader.confirmed.values()),
     }
-    if reader.sought:
-        position, began = reader.sought
+    if reader.last_seek:
+        position, began = reader.last_seek
         again = reader.seen[began:]
         wanted = sorted(event for event in log if event[0] > position)
         again = again[again.index(wanted[0]):] if wanted and wanted[0] in again else []

@@ -40,7 +40,7 @@ def fail(text):
     sys.exit(f"deploy: {text}")
 
 
-def refuses(what, body):
+def rejects(what, body):
     try:
         body()
     except (helm_python.HelmError, kubernetes_validate.ValidationError):
@@ -62,10 +62,10 @@ def check_chart():
         bad = [m for m in report["messages"] if m["severity"] > 1] + report["errors"]
         if bad:
             fail(f"helm lint reports {bad}")
-    refuses("a chart with a second replica", lambda: helm_python.Chart.load(str(CHART)).validate_schema({"replicaCount": 2}))
-    refuses("a chart with a password in an address",
+    rejects("a chart with a second replica", lambda: helm_python.Chart.load(str(CHART)).validate_schema({"replicaCount": 2}))
+    rejects("a chart with a password in an address",
             lambda: helm_python.Chart.load(str(CHART)).validate_schema({"database": {"url": "postgresql://a:b@db/c"}}))
-    refuses("a time with a unit", lambda: render({"settings": {"drain-seconds": "10s"}}))
+    rejects("a time with a unit", lambda: render({"settings": {"drain-seconds": "10s"}}))
     if "'value': '0'" not in str(render({"settings": {"drain-seconds": 0}})):
         fail("the chart replaces a drain-seconds of 0")
     for values, kinds in (
@@ -85,7 +85,7 @@ def check_chart():
                 kubernetes_validate.validate(document, version, strict=True)
     wrong = copy.deepcopy(next(d for d in render({}) if d["kind"] == "StatefulSet"))
     wrong["spec"]["template"]["spec"]["containers"][0]["port"] = []
-    refuses("a container with an unknown field", lambda: kubernetes_validate.validate(wrong, VERSIONS[0], strict=True))
+    rejects("a container with an unknown field", lambda: kubernetes_validate.validate(wrong, VERSIONS[0], strict=True))
 
     full = next(d for d in render(FULL) if d["kind"] == "StatefulSet")
     several = next(d for d in render(CLUSTER) if d["kind"] == "Deployment")

@@ -69,7 +69,7 @@ class Collector:
     """Answers the first request with traces as overloaded, and stores the others in `kept`."""
 
     def __init__(self, folder):
-        self.kept, self.refused = queue.Queue(), 0
+        self.kept, self.rejected = queue.Queue(), 0
         self.certificate, key = certify(folder, "collector")
         receiver = Receiver(self.take)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -80,8 +80,8 @@ class Collector:
     def take(self, path, body, headers):
         if (headers["content-type"], headers["content-encoding"], headers["x-tenant"]) != ("application/json", "gzip", SECRET):
             return 400
-        if path == "/otel/v1/traces" and not self.refused:
-            self.refused = 1
+        if path == "/otel/v1/traces" and not self.rejected:
+            self.rejected = 1
             return 503, {"Retry-After": 1}, b""
         path, body = path.removeprefix("/otel"), gzip.decompress(body)
         try:
@@ -127,8 +127,8 @@ def check_traces(traces, port):
         check(f"the order of times of {name} and its parent", times, sorted(times))
     check("whether the spans have the present time", abs(server.start_time_unix_nano / 1e9 - time.time()) < 300, True)
     roots = [span for span in traces if span.kind == trace_pb2.Span.SPAN_KIND_SERVER and not span.parent_span_id]
-    refused = [span for span in roots if attributes(span).get("error.type") == "EXPIRED"]
-    check("the rejected request", [(attributes(span)["http.response.status_code"], span.status.code) for span in refused],
+    rejected = [span for span in roots if attributes(span).get("error.type") == "EXPIRED"]
+    check("the rejected request", [(attributes(span)["http.response.status_code"], span.status.code) for span in rejected],
           [(401, trace_pb2.Status.STATUS_CODE_UNSET)])
     check("the list of spans of an unknown path", [span.name for span in roots if attributes(span).get("error.type") == "not_found"], ["GET"])
     check("the list of spans whose caller does not sample its trace", [span.name for span in traces if span.trace_id == bytes.fromhex("11" * 16)], [])
@@ -180,7 +180,7 @@ def exported(gateway):
     while not collector.kept.empty():
         kept.append(collector.kept.get())
     check("the list of requests that OpenTelemetry cannot parse", [(path, str(found)) for path, found, _ in kept if isinstance(found, Exception)], [])
-    check("the number of requests answered as overloaded", collector.refused, 1)
+    check("the number of requests answered as overloaded", collector.rejected, 1)
     traces, metrics = gather(kept, "/v1/traces"), gather(kept, "/v1/metrics")
     check_traces(traces, gateway.port)
     check_metrics(metrics, text)

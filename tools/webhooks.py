@@ -120,13 +120,13 @@ def kills(gateway, rounds, fails_power):
 def in_order(receiver, stored):
     """Exits if an event is missing or out of order, or an id has two batches. Returns the number of repeats."""
     index = {number: index for index, number in enumerate(stored)}
-    reached, batches = -1, {}
+    last, batches = -1, {}
     for delivery in receiver.all:
         found = [index[number] for number in numbers(delivery)]
-        if found != list(range(found[0], found[-1] + 1)) or found[0] > reached + 1:
-            raise SystemExit(f"webhooks: out of order: {found[0]} to {found[-1]} after {reached}")
+        if found != list(range(found[0], found[-1] + 1)) or found[0] > last + 1:
+            raise SystemExit(f"webhooks: out of order: {found[0]} to {found[-1]} after {last}")
         if delivery[1] == 204:
-            reached = max(reached, found[-1])
+            last = max(last, found[-1])
         batches.setdefault(delivery[0], set()).add(tuple(found))
     check("all attempts with one id have the same batch", all(len(tried) == 1 for tried in batches.values()))
     return sum(len(numbers(one)) for one in receiver.all if one[1] == 204) - len(stored)

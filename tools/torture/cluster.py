@@ -54,7 +54,7 @@ def database(options, rounds):
     return made.end(f"killed {said}, back in {middle(back)}")
 
 
-def refusal(made, gateway, seconds):
+def time_to_503(made, gateway, seconds):
     """Sends events until the gateway answers 503. Returns the seconds until then (None if it did not) and all statuses."""
     said, began = [], time.monotonic()
     while time.monotonic() - began < seconds:
@@ -70,22 +70,22 @@ def refusal(made, gateway, seconds):
 
 def cut_rounds(made, gateway, line, rounds, bound=20):
     """Stalls the connection of one gateway to the database. Checks that the gateway answers 503 meanwhile and recovers."""
-    problems, refused, back = [], [], []
+    problems, delays, back = [], [], []
     made.begin(timeout=30)
     made.progress()
     for _ in range(rounds):
         time.sleep(random.uniform(0.2, 0.6))
         line.stall()
-        seconds, said = refusal(made, gateway, bound)
+        seconds, said = time_to_503(made, gateway, bound)
         if seconds is None:
             problems.append(f"while cut off, the gateway answered {Counter(said)} in {bound} s")
         else:
-            refused.append(seconds)
+            delays.append(seconds)
         problems += ["while cut off, the gateway acknowledged an event"] * (200 in said)
         problems += ["while cut off, the gateway answered 200 to /readyz"] * (ask(gateway, "GET", "/readyz", timeout=bound)[0] == 200)
         line.mend()
         back.append(until(f"{made.name}: a gateway that is ready again", lambda: ask(gateway, "GET", "/readyz", timeout=5)[0] == 200))
-    times = f"503 after {middle(refused)}, ready again in {max(back):.1f} s" if refused else "never rejected"
+    times = f"503 after {middle(delays)}, ready again in {max(back):.1f} s" if delays else "never rejected"
     return made.end(f"{rounds} times cut off, {times}", problems)
 
 

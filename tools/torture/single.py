@@ -118,7 +118,7 @@ class Outage:
         return found
 
     @property
-    def refused(self):
+    def rejections(self):
         return self.load.answers[503] if self.load else 0
 
 
@@ -158,9 +158,9 @@ def fsync(options, rounds):
         outages.append(outage)
         recovered += failures == 1 and outage.load is not None and has_recovered(outage.load)
     problems = [problem for outage in outages for problem in outage.problems()]
-    refused = sum(outage.refused > 0 for outage in outages)
-    problems += ["no flush failed while events arrived"] * (not refused) + ["no gateway recovered from one failure"] * (not recovered)
-    return made.verdict(f"{rounds} failing disks, {refused} answered 503, {recovered} recovered from one failure", problems)
+    rejecting = sum(outage.rejections > 0 for outage in outages)
+    problems += ["no flush failed while events arrived"] * (not rejecting) + ["no gateway recovered from one failure"] * (not recovered)
+    return made.verdict(f"{rounds} failing disks, {rejecting} answered 503, {recovered} recovered from one failure", problems)
 
 
 def full(options, rounds):
@@ -170,7 +170,7 @@ def full(options, rounds):
     disk.mkdir()
     if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16m,mode=700", "tmpfs", str(disk)], capture_output=True).returncode:
         raise Skipped("no tmpfs can be mounted (it needs root)")
-    problems, slowest, refusals, acknowledged = [], 0.0, 0, 0
+    problems, slowest, rejections, acknowledged = [], 0.0, 0, 0
     try:
         for number in range(rounds):
             folder = disk / str(number)
@@ -188,7 +188,7 @@ def full(options, rounds):
             freed = time.monotonic()
             slowest = max(slowest, until("full: an event after the disk has space", lambda: load.last > freed, 10))
             load.stop()
-            refusals += load.answers[503]
+            rejections += load.answers[503]
             acknowledged += len(load.acknowledged)
             problems += [f"{load.answers[None]} requests got no answer"] * (load.answers[None] > 0)
             problems += ["the gateway did not stop"] * (gateway.stop() != 0) + integrity(gateway.data, load)
@@ -197,7 +197,7 @@ def full(options, rounds):
     finally:
         subprocess.run(["umount", "-l", str(disk)], check=False)
     problems += ["a recovery took five seconds or more"] * (slowest >= 5)
-    return made.verdict(f"{rounds} full disks, {refusals} answers 503, {acknowledged} events acknowledged, "
+    return made.verdict(f"{rounds} full disks, {rejections} answers 503, {acknowledged} events acknowledged, "
                         f"slowest recovery {slowest:.2f} s", problems)
 
 
@@ -226,7 +226,7 @@ def delete(options, rounds):
         loads = [Load([gateway], key, padding=1_000, users=made.tokens.headers) for key in keys]
         time.sleep(1.5)
 
-        def reached(column):
+        def is_set(column):
             rows = gateway.rows(f"SELECT {column} FROM app_deletion WHERE app_id = 'shop'", file="control")
             return bool(rows) and rows[0][0] is not None
 
@@ -238,21 +238,21 @@ def delete(options, rounds):
         command.wait()
         if not number % 2:
             # Within a second the gateway sets free_ms, until which the id is reserved, and then starts to delete rows.
-            until("delete: the deletion", lambda: reached("free_ms"), 10)
+            until("delete: the deletion", lambda: is_set("free_ms"), 10)
         time.sleep(random.uniform(0, 0.03))
         gateway.kill()
         for load in loads:
             load.stop(abandon=True)
         is_whole = bool(gateway.rows("SELECT 1 FROM app WHERE id = 'shop'", file="control", mode="rwc"))
         whole += is_whole
-        middle += not is_whole and not reached("erased_ms") and "event" in rows_of(gateway, "shop")
+        middle += not is_whole and not is_set("erased_ms") and "event" in rows_of(gateway, "shop")
         gateway.start()
         status = gateway.batch([{"type": "track", "event": "Late", "messageId": "late", "anonymousId": "u"}], keys[0])[0]
         if status != (200 if is_whole else 401):
             problems.append(f"round {number}: the app is {'whole' if is_whole else 'gone'}, an event was answered {status}")
         if is_whole:
             gateway.run("app", "delete", "shop", "--confirm", "shop")
-        until("delete: the end of the deletion", lambda: reached("erased_ms"), 60)
+        until("delete: the end of the deletion", lambda: is_set("erased_ms"), 60)
         left = rows_of(gateway, "shop")
         problems += [f"round {number}: rows of the deleted app remain: {left}"] * bool(left)
         problems += [f"round {number}: the gateway did not stop"] * (gateway.stop() != 0)
@@ -291,9 +291,9 @@ def consume(options, seconds=15, fails_power=False):
         gateway.kill()
         gateway.start()
         kills += 1
-        if not back.sought and time.monotonic() > end - seconds / 2:
+        if not back.last_seek and time.monotonic() > end - seconds / 2:
             back.seek()
-    return made.end(f"{kills} {'power failures' if fails_power else 'kills'} of the gateway, {'moved back' if back.sought else 'not moved back'}")
+    return made.end(f"{kills} {'power failures' if fails_power else 'kills'} of the gateway, {'moved back' if back.last_seek else 'not moved back'}")
 
 
 def refresh(options, rounds):
