@@ -57,7 +57,7 @@ struct LargeRequestsTests {
     }
 
     @Test func largeRequestsBeyondTheQueueLimitAreRejected() throws {
-        let large = LargeRequests(places: 2)
+        let large = LargeRequests(capacity: 2)
         var starts: [(@escaping @Sendable () -> Void) -> Void] = []
         func rejection() -> HTTPResponse? {
             let request = HTTPRequest(method: "POST", path: "/", receivedMilliseconds: 1, body: [1])

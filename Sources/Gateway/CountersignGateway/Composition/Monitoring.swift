@@ -7,7 +7,7 @@ struct Monitoring: Sendable {
     let readers: [AddressRange]
     /// Measures gauges. May wait for the disk.
     let gauges: @Sendable () -> Gauges
-    private let queue = BoundedQueue(label: "metrics", places: 16)
+    private let queue = BoundedQueue(label: "metrics", capacity: 16)
 
     init(metrics: Metrics, readers: [AddressRange], gauges: @escaping @Sendable () -> Gauges) {
         self.metrics = metrics

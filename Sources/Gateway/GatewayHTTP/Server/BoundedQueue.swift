@@ -3,18 +3,18 @@ internal import Foundation
 
 package final class BoundedQueue: Sendable {
     private let queue: DispatchQueue
-    private let places: Int
+    private let capacity: Int
     private let taken = Lock(0)
 
-    package init(label: String, places: Int) {
+    package init(label: String, capacity: Int) {
         queue = DispatchQueue(label: label)
-        self.places = places
+        self.capacity = capacity
     }
 
     /// Returns false if all slots are in use. After true, the caller must call ``async(_:)`` exactly once.
     package func take() -> Bool {
         taken.withLock { taken in
-            guard taken < places else { return false }
+            guard taken < capacity else { return false }
             taken += 1
             return true
         }

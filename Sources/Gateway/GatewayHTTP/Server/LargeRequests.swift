@@ -8,8 +8,8 @@ final class LargeRequests: Sendable {
 
     private let queue: BoundedQueue
 
-    init(places: Int = 128) {
-        queue = BoundedQueue(label: "large requests", places: places)
+    init(capacity: Int = 128) {
+        queue = BoundedQueue(label: "large requests", capacity: capacity)
     }
 
     // `@unchecked Sendable`: only the queue uses a value until the lock publishes the value.

@@ -77,7 +77,7 @@ package struct ClaimFilter: Sendable, Equatable {
 
     /// An SQL expression that is above 0 if `claims` has the member bound to `?`. `instr` is the database's function
     /// for text search. Claims are stored without spaces and with escaped quotes, so only whole members are found.
-    package static func sought(by instr: String) -> String {
+    package static func expression(using instr: String) -> String {
         "coalesce(\(instr)(',' || substr(claims, 2, length(claims) - 2) || ',', ?), 0)"
     }
 }

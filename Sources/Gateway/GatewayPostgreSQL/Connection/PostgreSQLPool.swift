@@ -20,7 +20,7 @@ package final class PostgreSQLPool: Sendable {
     package let settings: PostgreSQLSettings
     private let tokenKey: (@Sendable () throws -> TokenKeySeal)?
     private let state = Lock(State())
-    private let places: CountingSemaphore
+    private let slots: CountingSemaphore
     private let limit: Int
 
     /// `connections` limits the connections in use; further callers wait. `first` is an open connection to reuse.
@@ -30,7 +30,7 @@ package final class PostgreSQLPool: Sendable {
     ) {
         self.settings = settings
         self.tokenKey = tokenKey
-        places = CountingSemaphore(value: connections)
+        slots = CountingSemaphore(value: connections)
         limit = connections
         guard let first else { return }
         first.tokenKey = tokenKey
@@ -39,7 +39,7 @@ package final class PostgreSQLPool: Sendable {
 
     /// Runs `body` with a connection. Throws `PostgreSQLError` when no connection becomes available.
     package func use<Value>(_ body: (PostgreSQLConnection) throws -> Value) throws -> Value {
-        guard places.wait(until: .now() + .milliseconds(settings.statementMilliseconds)) else {
+        guard slots.wait(until: .now() + .milliseconds(settings.statementMilliseconds)) else {
             let error = PostgreSQLError(
                 sqlState: "53300", message: "all connections to the database are in use")
             note(error)
@@ -48,7 +48,7 @@ package final class PostgreSQLPool: Sendable {
         state.withLock { $0.load.connectionsInUse += 1 }
         defer {
             state.withLock { $0.load.connectionsInUse -= 1 }
-            places.signal()
+            slots.signal()
         }
         let connection = try take()
         defer { if connection.isSound { state.withLock { $0.idle.append(connection) } } }

@@ -63,11 +63,11 @@ struct EventRows {
 
     /// An SQL condition for a claim. Appends its parameters to `values`.
     private static func condition(_ claim: ClaimFilter, _ values: inout [SQLValue]) -> String {
-        let sought = claim.members.map { member in
+        let alternatives = claim.members.map { member in
             values.append(.text(member))
-            return ClaimFilter.sought(by: "strpos").replacing("?", with: "?\(values.count)") + " > 0"
+            return ClaimFilter.expression(using: "strpos").replacing("?", with: "?\(values.count)") + " > 0"
         }
-        return "(" + sought.joined(separator: " OR ") + ")"
+        return "(" + alternatives.joined(separator: " OR ") + ")"
     }
 
     /// The columns, and whether the row matches the conditions. The body of a row that does not match is not read.

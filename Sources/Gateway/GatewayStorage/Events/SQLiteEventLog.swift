@@ -102,7 +102,7 @@ struct SQLiteEventLog: EventLog {
     private static func add(_ claim: ClaimFilter, to conditions: inout EventConditions, _ log: EventLogState)
     {
         guard log.hasClaims else { return conditions.add("0") }
-        conditions.add(anyOf: claim.members.map { (ClaimFilter.sought(by: "instr"), .text($0)) })
+        conditions.add(anyOf: claim.members.map { (ClaimFilter.expression(using: "instr"), .text($0)) })
     }
 
     func scan(

@@ -20,7 +20,7 @@ public struct CountersignLog: Sendable {
     }
 
     private let isEnabled: @Sendable (Level) -> Bool
-    private let sink: @Sendable (Level, String, [String: String]) -> Void
+    private let output: @Sendable (Level, String, [String: String]) -> Void
 
     /// Makes a log.
     ///
@@ -32,7 +32,7 @@ public struct CountersignLog: Sendable {
         write: @escaping @Sendable (Level, String, [String: String]) -> Void
     ) {
         self.isEnabled = isEnabled
-        sink = write
+        output = write
     }
 
     /// The system's log on Apple platforms, under the subsystem `countersign`; the standard error stream elsewhere.
@@ -61,12 +61,12 @@ public struct CountersignLog: Sendable {
         _ level: Level, _ message: StaticString, _ values: @autoclosure () -> [String: String]
     ) {
         guard isEnabled(level) else { return }
-        sink(level, "\(message)", values())
+        output(level, "\(message)", values())
     }
 
     /// For messages that are not constant, such as a vendor's documented message that contains a name.
     package func write(_ level: Level, _ message: String, _ values: [String: String]) {
         guard isEnabled(level) else { return }
-        sink(level, message, values)
+        output(level, message, values)
     }
 }

@@ -15,7 +15,7 @@ package struct RequestPath: Sendable {
     let appLimiter: RateLimiter<BytewiseText>
     let now: @Sendable () -> Date
     /// The queue for reads that may wait for the disk.
-    private let readers = BoundedQueue(label: "readers", places: 128)
+    private let readers = BoundedQueue(label: "readers", capacity: 128)
 
     package init(
         apps: AppRegistry, store: any EventStore, parsers: ParserPool, limits: GatewayLimits,
