@@ -26,7 +26,7 @@ export function read(response, count, token) {
   try {
     body = JSON.parse(response.body, (_, value) => (token && value?.replaceAll?.(token, '(token)')) || value);
   } catch {}
-  if (!(body instanceof Object)) body = {};
+  body = Object(body);
   const meaning = meaningOf(response, body, count);
   const date = instant(response.header('Date'));
   const text = response.header('Retry-After');
@@ -57,7 +57,7 @@ function meaningOf(response, body, count) {
     return (body.success === true && accepted(body, count)) || unexpected(response);
   }
   if (status === 413) return { kind: 'tooLarge' };
-  const kind = /^user_(blocked|rate_)/.test(problem.code) ? 'user'
+  const kind = /^user_(blocked|rate)/.test(problem.code) ? 'user'
     : settings.includes(status) || status < 400 ? 'configuration'
     : status === 500 ? 'serverFault'
     : status > 500 || later.includes(status) ? 'tryLater' : 'rejected';

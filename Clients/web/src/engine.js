@@ -20,7 +20,7 @@ export const closed = { batches: [], ending: 'closed', queued: 0, isComplete: fa
 
 /** Remedies for warnings. A hint of the server replaces `tokenRemedy`. */
 const tokenRemedy = 'pass a new token or a tokenProvider';
-const serverRemedy = 'check endpoint, writeKey, origins (CORS)';
+const serverRemedy = 'check endpoint, writeKey, CORS';
 
 /** Carries out the actions that `Sender` chooses, one request at a time, in the tab that holds the lock. */
 export class Engine {

@@ -22,7 +22,7 @@ export function browser() {
     async send({ url, headers, body, keepalive, signal }) {
       const request = { method: 'POST', headers, body, keepalive, signal, credentials: 'omit', redirect: 'manual' };
       const response = await fetch(url, /** @type {RequestInit} */ (request)).catch(() => {
-        throw { code: 'no_connection', reason: 'offline, or blocked (CORS, CSP)' };
+        throw { code: 'no_connection', reason: 'offline or blocked (CORS, CSP)' };
       });
       return {
         // A browser hides the status and the target of a redirect.

@@ -113,7 +113,7 @@ export class Sender {
 
   /** @param {number} now @returns {Action} */
   #claim(now) {
-    if (this.#round) this.#round.isStale = false;
+    if (this.#round) this.#round.isStale = this.#round.isAsking = false;
     this.#backlog.events = 0;
     this.backoffs.lapse(now);
     return {
@@ -264,7 +264,7 @@ export class Sender {
     const suspect = this.#poisonEvents.suspects.find((one) => this.#canTry(one.event) && one.retryAt <= now);
     const round = this.#round;
     if (events.length || suspect) {
-      this.#current = batch(events.length || !suspect ? events : [suspect.event]);
+      this.#current = batch(events.length ? events : [/** @type {any} */ (suspect).event]);
     } else if (round && !round.ending && !round.isStale) {
       if (round.isFlush && this.backoffs.awaitTokens) round.isAsking = true;
       else this.#end(this.#poisonEvents.suspects.length ? 'interrupted' : 'drained');
@@ -362,7 +362,8 @@ export class Sender {
         this.#stop(meaning.problem, retryAfter, now, fraction);
         return { batch: result(current, 'configuration_problem', meaning.problem.code) };
       case 'user':
-        this.backoffs.backoff(current.user).park(meaning.problem, false, retryAfter, now, fraction);
+        this.backoffs.backoff(current.user)
+          .hold(now + delay(configuration, retryAfter ? 1 : 32, fraction, retryAfter), meaning.problem);
         this.#setAside(meaning.problem);
         break;
       case 'tryLater':

@@ -19,7 +19,7 @@ class UserBackoff {
   rejectedGeneration = null;
   /** Whether the rejected token may be sent again if there is no other. */
   mayResend = false;
-  /** Rejected tokens or requests in a row. */
+  /** Rejected tokens in a row. */
   failures = 0;
   /** Consecutive failures of the token provider, and rejections of the old token that was sent instead. */
   providerFailures = 0;

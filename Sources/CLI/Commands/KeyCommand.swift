@@ -141,7 +141,8 @@ enum KeyCommand {
                 throw CommandError(
                     .notFound, "\(name) does not follow that address", hint: "countersign key list \(name)")
             }
-            if others.allSatisfy(\.["keys"].elements.isEmpty), !sources.isEmpty, app["keys"] == 0, state != "disabled" {
+            let hasKeys = app["keys"] != 0 || others.contains { !$0["keys"].elements.isEmpty }
+            if !hasKeys, !sources.isEmpty, state != "disabled" {
                 try invocation.confirm(to: "unfollow the last keys of \(name), whose tokens are \(state)")
             }
             members = ["sources": .array(others)]

@@ -126,8 +126,9 @@ extension Sender {
             backOff(problem, serverDelay: answer.retryAfter, now: now, fraction: fraction)
             return Consequence(batch: current.result(.retryLater, problem.code))
         case .userRestricted(let problem):
-            let delay = settings.authenticationRetry.delay(
-                afterFailure: answer.retryAfter == nil ? .max : 1, serverDelay: answer.retryAfter, fraction: fraction)
+            let delay = settings.configurationRetry.delay(
+                afterFailure: answer.retryAfter == nil ? .max : 1, serverDelay: answer.retryAfter,
+                fraction: fraction)
             users.change(current.user) { $0.hold(until: now + delay, problem) }
             setAside(problem)
             return Consequence(batch: current.result(.retryLater, problem.code))
