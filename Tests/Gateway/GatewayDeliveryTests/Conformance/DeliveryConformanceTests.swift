@@ -357,12 +357,12 @@ struct DeliveryConformanceTests {
         #expect(bench.received == numbers(1...2))
         let otherHasDuty = Lock(true)
         let other = try bench.rival { otherHasDuty.withLock { $0 } }
-        other.advance()
+        other.check()
         bench.pool.drain()
-        other.advance()
+        other.check()
         #expect(bench.received == numbers(1...4))
         otherHasDuty.withLock { $0 = false }
-        other.advance()
+        other.check()
         bench.log.add(1)
         bench.hasDuty.withLock { $0 = true }
         bench.advance()
