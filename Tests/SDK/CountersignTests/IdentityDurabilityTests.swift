@@ -354,6 +354,33 @@ struct IdentityDurabilityTests {
         #expect(file.content == .value(Array("ada".utf8)))
         withExtendedLifetime(folder) {}
     }
+
+    @Test func theNewestValueIsWrittenAgainAfterAFailedFlush() throws {
+        let (folder, file) = makeFile()
+        let other = SlotFile(path: file.path)
+        try file.write(Array("ada".utf8))
+        #expect(throws: CountersignError.self) { try file.synchronize { _ in false } }
+        try file.write(Array("bob".utf8))
+        try file.synchronize { _ in true }
+        #expect(file.content == .value(Array("bob".utf8)))
+        try file.write(Array("eve".utf8))
+        #expect(throws: CountersignError.self) { try file.synchronize { _ in false } }
+        try other.write(Array("of another process".utf8))
+        try file.synchronize { _ in true }
+        #expect(file.content == .value(Array("of another process".utf8)))
+        withExtendedLifetime(folder) {}
+    }
+
+    /// The system reports a failed flush to one caller. A concurrent flush succeeds without the lost data.
+    @Test func aFlushFailsIfAConcurrentFlushFails() throws {
+        let (folder, file) = makeFile()
+        try file.write(Array("ada".utf8))
+        func failingFlush(_: Int32) -> Bool { (try? file.synchronize { _ in false }) == nil }
+        #expect(throws: CountersignError.self) { try file.synchronize(by: failingFlush) }
+        try file.synchronize { _ in true }
+        #expect(file.content == .value(Array("ada".utf8)))
+        withExtendedLifetime(folder) {}
+    }
 }
 
 /// A store that signals when a token was removed.

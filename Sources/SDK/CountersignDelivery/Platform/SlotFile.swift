@@ -51,9 +51,10 @@ package final class SlotFile: Sendable {
         var file: OpenFile?
         var unsynchronized = 0
         var mustSyncDirectory = false
-        /// The value to write again after a failed flush, because the system drops pages that it could not write.
-        var lost: [UInt8]?
-        var last: [UInt8] = []
+        /// The system drops pages that it could not write, and reports this to only one of several flushes.
+        var failedFlushes = 0
+        var mustWriteAgain = false
+        var last: (stamp: UInt64, value: [UInt8]) = (0, [])
     }
 
     private static let smallestSlot = 4_096
@@ -90,7 +91,8 @@ package final class SlotFile: Sendable {
         }
     }
 
-    private func write(_ value: [UInt8]?, _ state: inout State) throws {
+    /// Writes nothing if another process has written after `stamp`.
+    private func write(_ value: [UInt8]?, unlessAfter stamp: UInt64 = .max, _ state: inout State) throws {
         if state.file.map({ !FileLock.isInPlace($0.descriptor, path) }) ?? true {
             let descriptor = open(path, O_RDWR | O_CLOEXEC)
             guard descriptor >= 0 || errno == ENOENT else { throw CountersignError.failed("open", path) }
@@ -100,7 +102,9 @@ package final class SlotFile: Sendable {
         let value = value ?? []
         let slots = state.file.flatMap { Self.slots($0) } ?? []
         let stamps = slots.map { $0.slot?.stamp ?? 0 }
-        let slot = Slot(stamp: (stamps.max() ?? 0) + 1, value: value).bytes
+        let newest = stamps.max() ?? 0
+        if newest > stamp { return }
+        let slot = Slot(stamp: newest + 1, value: value).bytes
         if let file = state.file, let size = Self.size(file), slots.count == 2, slot.count <= size / 2,
             slots.allSatisfy({ $0.slot != nil || $0.isUnused })
         {
@@ -113,31 +117,31 @@ package final class SlotFile: Sendable {
             state.mustSyncDirectory = true
         }
         state.unsynchronized += 1
-        state.last = value
+        state.last = (newest + 1, value)
     }
 
     package func synchronize(by makeDurable: (_ descriptor: Int32) -> Bool) throws {
-        let (file, count, mustSyncDirectory) = try state.withLock { state in
-            // After a failed flush, the next one succeeds without the lost pages. So write the value again.
-            if let lost = state.lost {
-                try write(lost, &state)
-                state.lost = nil
+        let (file, count, failedFlushes, mustSyncDirectory) = try state.withLock { state in
+            // After a failed flush, the next one succeeds without the lost pages. So write the newest value again.
+            if state.mustWriteAgain {
+                try write(state.last.value, unlessAfter: state.last.stamp, &state)
+                state.mustWriteAgain = false
             }
-            defer { state.mustSyncDirectory = false }
-            return (state.file, state.unsynchronized, state.mustSyncDirectory)
+            return (state.file, state.unsynchronized, state.failedFlushes, state.mustSyncDirectory)
         }
         guard let file, count > 0 else { return }
         let directory = URL(fileURLWithPath: path).deletingLastPathComponent().path
         let isDurable =
             makeDurable(file.descriptor) && (!mustSyncDirectory || synchronizeFile(directory) == 0)
         try state.withLock { state in
-            guard isDurable else {
-                state.lost = state.last
-                state.mustSyncDirectory = state.mustSyncDirectory || mustSyncDirectory
+            guard isDurable, state.failedFlushes == failedFlushes else {
+                state.failedFlushes += 1
+                state.mustWriteAgain = true
                 throw CountersignError(.notStored, "fsync: the disk failed (\(path))")
             }
             if state.unsynchronized == count {
                 state.unsynchronized = 0
+                state.mustSyncDirectory = false
                 removeOlder(file)
             }
         }
