@@ -68,8 +68,9 @@ struct ConfirmationTests {
             #expect(await run("key follow shop https://id.example/\(name).json").code == .done)
         }
         #expect(await run("key delete shop \(own) --confirm shop").code == .done)
-        // The app follows other keys.
-        #expect(await run("key unfollow shop https://id.example/a.json").code == .done)
+        // The other source has no keys either.
+        #expect(await run("key unfollow shop https://id.example/a.json").code == .usage)
+        #expect(await run("key unfollow shop https://id.example/a.json --confirm shop").code == .done)
         for line in ["key unfollow shop", "key unfollow shop https://id.example/b.json"] {
             let (code, io) = await run(line)
             #expect(code == .usage)
