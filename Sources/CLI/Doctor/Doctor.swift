@@ -99,7 +99,8 @@ struct Doctor: Sendable {
                     closed(lock, name: "gateway", to: "read", error, "; so whether a gateway runs is unknown")
                 ]
             }
-            return [.warning("gateway", "no gateway runs on this data directory", "countersign serve")] + ports
+            return [.warning("gateway", "no gateway runs on this data directory", "countersign serve")]
+                + ports
         }
         return await SelfCheck(url: url, transport: transport, now: now).health()
     }

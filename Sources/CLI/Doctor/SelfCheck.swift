@@ -49,9 +49,11 @@ struct SelfCheck: Sendable {
             if !isLoopback {
                 found.append(
                     exposed(
-                        "metrics", try await get("metrics"), "set metrics-from, or block /metrics in the proxy"))
+                        "metrics", try await get("metrics"),
+                        "set metrics-from, or block /metrics in the proxy"))
                 found.append(
-                    exposed("admin", try await get("admin/"), "set admin-host, or block /admin/ in the proxy"))
+                    exposed("admin", try await get("admin/"), "set admin-host, or block /admin/ in the proxy")
+                )
             }
         } catch {
             found.append(unreachable(error))
