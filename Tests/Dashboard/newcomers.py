@@ -201,7 +201,7 @@ def texts(visitor, browser, gateway):
     page.keyboard.press("Escape")
     gateway.run("user", "limit", "shop", "ada", "--rate", "1")
     visitor.open("apps/shop/enforcement")
-    expect(page.get_by_role("table", name="Blocked, limited and revoked")).to_contain_text("1 request a minute")
+    expect(page.get_by_role("table", name="Blocked, limited and revoked")).to_contain_text("1 request per minute")
     american = Visitor(browser, gateway.url, visitor.context.storage_state(), 320, locale="en-US")
     for route in ("apps/shop/enforcement", "apps/shop/failures", "apps/shop/project"):
         american.open(route)
