@@ -73,7 +73,7 @@ struct DatabaseCommandTests {
         let (code, io) = await run("doctor")
         #expect(code == .done, "\(io.output)")
         for line in [
-            "ok    database: PostgreSQL ", "0 live gateways", "note  gateway: none runs",
+            "ok    database: PostgreSQL ", "0 live gateways", "note  gateway: no gateway runs",
             "app shop: disabled",
         ] {
             #expect(io.output.contains(line), "\(io.output)")
