@@ -6,7 +6,7 @@ public import Foundation
 /// equals `queued` + `sent` + `quarantined` + `evictedByCount` + `evictedByBytes` + `evictedByAge` + `wiped` +
 /// `unreadable` - `requeued`.
 public struct CountersignSnapshot: Sendable, Hashable {
-    /// A user whose events wait for a token, or whom the operator of the server has blocked or limited.
+    /// A user whose events wait for a token, or for the end of a restriction by the operator of the server.
     public struct Parked: Sendable, Hashable {
         /// The user; nil for events without a user.
         public let userID: String?
